@@ -1,0 +1,597 @@
+package aggregate
+
+import (
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+
+	"sheaf/tunnel/wire"
+)
+
+// codeColumns codes the fields of a group, one column after the other, as
+// differences from what the contexts predict.
+func (m *memory) codeColumns(c *wire.Coder, g *group, pi int) error {
+	if err := m.codeLayouts(c, g, pi); err != nil {
+		return err
+	}
+	if g.kind.v4() {
+		m.codeID(c, g, pi)
+	} else {
+		m.column(c, g, pi, colLabel, func(mb *member) *uint32 { return &mb.label },
+			func(mb *member) uint32 { return mb.flow.label })
+	}
+	if g.kind.tcp() {
+		m.codeSeq(c, g, pi)
+		m.codeAck(c, g, pi)
+		m.codeWindow(c, g, pi)
+		m.codeStamp(c, g, pi)
+		m.codeEcho(c, g, pi)
+	}
+	if err := m.codeSums(c, g, pi); err != nil {
+		return err
+	}
+	return m.codeValues(c, g)
+}
+
+// room returns the scratch column for n members, zeroed.
+func (m *memory) room(n int) []int64 {
+	if cap(m.residuals) < n {
+		m.residuals = make([]int64, n, 2*n)
+	}
+	m.residuals = m.residuals[:n]
+	clear(m.residuals)
+	return m.residuals
+}
+
+// column codes a field of 32 bits whose prediction needs no more than the flow.
+func (m *memory) column(c *wire.Coder, g *group, pi, col int, field func(*member) *uint32, predict func(*member) uint32) {
+	res := m.room(len(g.members))
+	if !c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			res[i] = int64(int32(*field(mb) - predict(mb)))
+		}
+	}
+	m.models.columns[pi][col].Code(c, res)
+	if c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			*field(mb) = predict(mb) + uint32(res[i])
+		}
+	}
+}
+
+// codeLayouts codes the members' layouts: mostly as last time, else one that
+// followed the same layout before, else one of the table, else a new one.
+func (m *memory) codeLayouts(c *wire.Coder, g *group, pi int) error {
+	md := &m.models
+	res := m.room(len(g.members))
+	if !c.Reading() {
+		for i := range g.members {
+			if mb := &g.members[i]; mb.layout != mb.flow.layout {
+				res[i] = 1
+			}
+		}
+	}
+	md.layout[pi].Code(c, res)
+	for i := range g.members {
+		mb := &g.members[i]
+		if res[i] == 0 {
+			mb.layout = mb.flow.layout
+		} else if err := m.codeLayout(c, g, mb); err != nil {
+			return err
+		}
+		if mb.layout == nil || mb.layout.kind != g.kind || mb.layout.proto != mb.flow.key.Proto {
+			return bad("layout of another kind")
+		}
+	}
+	return nil
+}
+
+func (m *memory) codeLayout(c *wire.Coder, g *group, mb *member) error {
+	md := &m.models
+	t := &m.layouts
+	guess := t.guess(mb.flow.layout, g.flags&flagSYN != 0)
+	l := mb.layout
+	known := !c.Reading() && t.known(l)
+	if t.table[*guess] != nil && c.Bool(&md.layoutNext, l == t.table[*guess]) {
+		mb.layout = t.table[*guess]
+		return nil
+	}
+	if c.Bool(&md.layoutNew, !known) {
+		var b, was []byte
+		var ip, n int
+		var proto uint8
+		if !c.Reading() {
+			b, ip, n, proto = l.bytes, l.ip, len(l.bytes), l.proto
+		}
+		if t.last != nil {
+			was = t.last.bytes
+		}
+		ip = int(md.layoutLen.Uint(c, uint64(ip)))
+		n = int(md.layoutLen.Uint(c, uint64(n)))
+		if n < 20 || n > maxHeader {
+			return bad("length of a layout")
+		}
+		proto = mb.flow.key.Proto
+		if c.Reading() {
+			b = m.scratch[:0]
+		}
+		for i := range n {
+			var old, v byte
+			if i < len(was) {
+				old = was[i]
+			}
+			if !c.Reading() {
+				v = b[i]
+			}
+			if !c.Bool(&md.layoutSame, v == old) {
+				v = byte(c.Raw(uint64(v), 8))
+			} else {
+				v = old
+			}
+			if c.Reading() {
+				b = append(b, v)
+			}
+		}
+		if c.Reading() {
+			m.scratch = b
+			var ok bool
+			if l, ok = newLayout(b, ip, proto); !ok {
+				return bad("layout")
+			}
+		}
+		t.enter(l)
+		if !c.Reading() {
+			m.w.entered(l)
+		}
+	} else {
+		at := 0
+		if !c.Reading() {
+			at = l.index
+		}
+		l = t.table[c.Raw(uint64(at), 8)]
+		if l == nil {
+			return bad("layout unknown")
+		}
+	}
+	t.last = l
+	*guess = uint8(l.index)
+	mb.layout = l
+	return nil
+}
+
+// codeID codes the IPv4 identification: the last one, or one more.
+func (m *memory) codeID(c *wire.Coder, g *group, pi int) {
+	res := m.room(len(g.members))
+	if !c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			res[i] = int64(int16(mb.id - mb.flow.id - mb.flow.idStep))
+		}
+	}
+	for i := range g.members {
+		if mb := &g.members[i]; mb.fresh { // random, or zero
+			if !c.Bool(&m.models.zeroID, mb.id == 0) {
+				mb.id = uint16(c.Raw(uint64(mb.id), 16))
+			} else {
+				mb.id = 0
+			}
+			res[i] = 0
+		}
+	}
+	m.models.columns[pi][colID].Code(c, res)
+	for i := range g.members {
+		if mb := &g.members[i]; c.Reading() && !mb.fresh {
+			mb.id = mb.flow.id + mb.flow.idStep + uint16(res[i])
+		}
+	}
+}
+
+// codeSeq codes the sequence number: where the flow's last segment ended.
+func (m *memory) codeSeq(c *wire.Coder, g *group, pi int) {
+	res := m.room(len(g.members))
+	for i := range g.members {
+		mb := &g.members[i]
+		if base, ok := m.expectSeq(mb.flow); !ok {
+			mb.seq = uint32(c.Raw(uint64(mb.seq), 32))
+		} else {
+			res[i] = int64(int32(mb.seq - base))
+		}
+	}
+	m.models.columns[pi][colSeq].Code(c, res)
+	if c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			if base, ok := m.expectSeq(mb.flow); ok {
+				mb.seq = base + uint32(res[i])
+			}
+		}
+	}
+}
+
+// expectSeq returns the sequence number expected next. A flow joined in its
+// middle goes on where the other side has acknowledged it.
+func (m *memory) expectSeq(f *flow) (uint32, bool) {
+	if f.started {
+		return f.end, true
+	}
+	if v := m.view(f); v != nil && v.acked {
+		return v.ack, true
+	}
+	return 0, false
+}
+
+// The ways to write an acknowledgement number.
+const (
+	ackEdge   = 0 // to ackEdge+3: where the other side's segments ended, newest first
+	ackSame   = 4 // as last time
+	ackOther  = 5 // a difference to last time follows
+	echoEdge  = 0 // the timestamp of the segment acknowledged, or the newest
+	echoNew   = 1 // the other side's newest timestamp
+	echoSame  = 2 // as last time
+	echoOlder = 3 // the timestamp of the segment before the one acknowledged
+	echoOther = 4 // a difference to the newest, or to last time, follows
+)
+
+// expectAck returns the acknowledgement number that way means. Ways are tried
+// in their order, so the first that fits is used.
+func (m *memory) expectAck(f *flow, way int) (uint32, bool) {
+	v := m.view(f)
+	switch {
+	case way == ackSame:
+		return f.ack, true
+	case v == nil || v.count == 0:
+		return f.ack, way == ackEdge
+	case way < v.count && way < ackSame:
+		return v.edges[way].end, true
+	}
+	return 0, false
+}
+
+func (m *memory) codeAck(c *wire.Coder, g *group, pi int) {
+	m.codeWays(c, g, pi, colAck, 0, ackOther,
+		func(mb *member) *uint32 { return &mb.ack },
+		func(mb *member, way int) (uint32, bool) { return m.expectAck(mb.flow, way) },
+		func(mb *member) uint32 { return mb.flow.ack })
+}
+
+// codeWays codes a field that has several likely values, as which of them it
+// is. What is none of them is a difference to base.
+func (m *memory) codeWays(c *wire.Coder, g *group, pi, col, which, other int,
+	field func(*member) *uint32, expect func(*member, int) (uint32, bool), base func(*member) uint32,
+) {
+	res := m.room(len(g.members))
+	others := 0
+	if !c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			way := 0
+			for ; way < other; way++ {
+				if v, ok := expect(mb, way); ok && v == *field(mb) {
+					break
+				}
+			}
+			res[i] = int64(way)
+		}
+	}
+	m.models.columns[pi][col].Code(c, res)
+	for i := range res {
+		if res[i] < 0 || res[i] >= int64(other) {
+			others++
+		} else if c.Reading() {
+			*field(&g.members[i]), _ = expect(&g.members[i], int(res[i]))
+		}
+	}
+	if others == 0 {
+		return
+	}
+	m.extras = m.extras[:0]
+	for i := range res {
+		if res[i] < 0 || res[i] >= int64(other) {
+			mb := &g.members[i]
+			m.extras = append(m.extras, int64(int32(*field(mb)-base(mb))))
+		}
+	}
+	m.models.explicit[pi][which].Code(c, m.extras)
+	if c.Reading() {
+		k := 0
+		for i := range res {
+			if res[i] < 0 || res[i] >= int64(other) {
+				mb := &g.members[i]
+				*field(mb) = base(mb) + uint32(m.extras[k])
+				k++
+			}
+		}
+	}
+}
+
+// codeWindow codes the receive window: as last time; one that grew grows by the
+// same step again.
+func (m *memory) codeWindow(c *wire.Coder, g *group, pi int) {
+	res := m.room(len(g.members))
+	if !c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			res[i] = int64(int16(mb.window - m.expectWindow(mb)))
+		}
+	}
+	m.models.columns[pi][colWindow].Code(c, res)
+	if c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			mb.window = m.expectWindow(mb) + uint16(res[i])
+		}
+	}
+}
+
+func (m *memory) expectWindow(mb *member) uint16 {
+	if !mb.flow.started {
+		return m.freshWindow
+	}
+	return mb.flow.window + mb.flow.step
+}
+
+// codeStamp codes the timestamps (RFC 7323): the flow's last, moved on by the
+// clock. All flows tick together, nearly, so what one is ahead of the clock the
+// next one will be too: a member is compared with the one before.
+func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
+	res := m.room(len(g.members))
+	ahead := uint32(0)
+	for i := range g.members {
+		mb := &g.members[i]
+		if mb.layout.stamp == 0 {
+			continue
+		}
+		if !mb.flow.stamped {
+			mb.tsval = uint32(c.Raw(uint64(mb.tsval), 32))
+			continue
+		}
+		now := mb.tsval - mb.flow.offset - m.clock
+		res[i] = int64(int32(now - ahead))
+		if !c.Reading() {
+			ahead = now
+		}
+	}
+	m.models.columns[pi][colStamp].Code(c, res)
+	ahead = 0
+	for i := range g.members {
+		mb := &g.members[i]
+		if mb.layout.stamp == 0 || !mb.flow.stamped {
+			continue
+		}
+		ahead += uint32(res[i])
+		if c.Reading() {
+			mb.tsval = ahead + mb.flow.offset + m.clock
+		}
+		// Two like surprises in a row are the host's clock, not the moment.
+		if d := int16(int32(ahead)); int32(d) == int32(ahead) && d == mb.flow.drift {
+			mb.flow.offset += ahead
+			mb.flow.drift = 0
+		} else {
+			mb.flow.drift = d
+		}
+	}
+}
+
+// expectEcho returns the echoed timestamp that way means.
+func (m *memory) expectEcho(mb *member, way int) (uint32, bool) {
+	f := mb.flow
+	v := m.view(f)
+	if way == echoSame {
+		return f.echo, true
+	}
+	if !f.stamped && (v == nil || v.count == 0) {
+		return 0, way == echoEdge // a SYN echoes nothing
+	}
+	if v == nil || v.count == 0 {
+		return f.echo + m.clock - f.clock, way == echoEdge
+	}
+	if way == echoNew {
+		return v.stamp, true
+	}
+	if mb.ack == f.ack && f.started {
+		return v.stamp, way == echoEdge
+	}
+	for k := range v.count {
+		if v.edges[k].end != mb.ack {
+			continue
+		}
+		if way == echoOlder {
+			k++
+		}
+		if k < v.count {
+			return v.edges[k].stamp, true
+		}
+		break
+	}
+	return 0, false
+}
+
+func (m *memory) codeEcho(c *wire.Coder, g *group, pi int) {
+	m.codeWays(c, g, pi, colEcho, 1, echoOther,
+		func(mb *member) *uint32 { return &mb.tsecr },
+		func(mb *member, way int) (uint32, bool) {
+			if mb.layout.stamp == 0 {
+				return 0, true
+			}
+			return m.expectEcho(mb, way)
+		},
+		func(mb *member) uint32 {
+			if v := m.view(mb.flow); v != nil {
+				return v.stamp
+			}
+			return mb.flow.echo
+		})
+}
+
+// codeSums codes what the transport checksums are, and those that are nothing
+// that can be computed.
+func (m *memory) codeSums(c *wire.Coder, g *group, pi int) error {
+	res := m.room(len(g.members))
+	if !c.Reading() {
+		for i := range g.members {
+			mb := &g.members[i]
+			res[i] = int64(mb.sumMode) - int64(mb.flow.sumMode)
+		}
+	}
+	m.models.columns[pi][colSum].Code(c, res)
+	for i := range g.members {
+		mb := &g.members[i]
+		if c.Reading() {
+			mode := int64(mb.flow.sumMode) + res[i]
+			if mode < 0 || mode > int64(sumRaw) {
+				return bad("checksum mode")
+			}
+			mb.sumMode = sumMode(mode)
+		}
+		if mb.sumMode == sumRaw {
+			mb.sum = uint16(c.Raw(uint64(mb.sum), 16))
+		}
+	}
+	return nil
+}
+
+// codeValues codes what fills the holes: each flow has counters.
+func (m *memory) codeValues(c *wire.Coder, g *group) error {
+	if g.holes == 0 {
+		return nil
+	}
+	if c.Reading() {
+		n := len(g.members) * g.holes
+		if n > int(m.limits.Bytes) {
+			return bad("too many holes")
+		}
+		if cap(m.valueBuf) < n {
+			m.valueBuf = make([]uint64, n, 2*n)
+		}
+		g.values = m.valueBuf[:n]
+	}
+	k := 0
+	for s := range g.spans {
+		for _, h := range g.spans[s].holes {
+			res := m.room(len(g.members))
+			for i := range g.members {
+				if !c.Reading() {
+					res[i] = int64(g.values[i*g.holes+k] - m.expectValue(&g.members[i], h))
+				}
+			}
+			m.models.columns[1][colHole+int(h.counter)].Code(c, res)
+			for i := range g.members {
+				v := m.expectValue(&g.members[i], h) + uint64(res[i])
+				if h.kind == 0 && h.width < 8 {
+					v &= 1<<(8*h.width) - 1
+				}
+				g.values[i*g.holes+k] = v
+				g.members[i].flow.counters[h.counter] = v
+			}
+			k++
+		}
+	}
+	return nil
+}
+
+func (m *memory) expectValue(mb *member, h hole) uint64 {
+	v := mb.flow.counters[h.counter] + uint64(h.step)
+	if h.kind == 0 && h.width < 8 {
+		v &= 1<<(8*h.width) - 1
+	}
+	return v
+}
+
+// learn brings the contexts and the slot's set up to date with a group.
+func (m *memory) learn(g *group) {
+	if g.kind == kindRaw {
+		return
+	}
+	payload := len(g.spans) > 0
+	for i := range g.members {
+		mb := &g.members[i]
+		f := mb.flow
+		it := item{flow: f, cid: mb.cid, fresh: mb.fresh, reverse: f.reverse, payload: payload}
+		f.layout = mb.layout
+		f.sumMode = mb.sumMode
+		f.clock = m.clock
+		if payload {
+			f.slot = g.spans[len(g.spans)-1].slot + 1
+		}
+		if g.kind.v4() {
+			f.idStep = 0
+			if mb.id != f.id {
+				f.idStep = 1
+			}
+			f.id = mb.id
+		} else {
+			f.label = mb.label
+		}
+		if g.kind.tcp() {
+			m.learnTCP(g, mb, uint32(g.size(i)))
+			it.end, it.ack, it.acked = f.end, mb.ack, g.flags&flagACK != 0
+			it.stamped, it.stamp = mb.layout.stamp != 0, mb.tsval
+			m.items = append(m.items, it)
+			m.peers.owing.remove(mb.cid)
+		}
+	}
+	m.learnSet(g)
+}
+
+func (m *memory) learnTCP(g *group, mb *member, n uint32) {
+	f := mb.flow
+	end := mb.seq + n
+	if g.flags&flagSYN != 0 {
+		end++
+	}
+	if g.flags&flagFIN != 0 {
+		end++
+	}
+	// a retransmission does not take the flow back, a new connection does
+	if !f.started || g.flags&flagSYN != 0 || !seqnum.Value(end).LessThan(seqnum.Value(f.end)) {
+		f.end = end
+	}
+	if f.started {
+		f.step = mb.window - f.window
+		if f.step > 1<<15 {
+			f.step = 0 // it shrank
+		}
+	} else {
+		m.freshWindow = mb.window
+	}
+	f.window = mb.window
+	f.ack = mb.ack
+	f.started = true
+	if mb.layout.stamp != 0 {
+		if !f.stamped {
+			f.offset = mb.tsval - m.clock
+			f.stamped = true
+		}
+		f.echo = mb.tsecr
+	}
+}
+
+// learnSet notes who got the slot's newest message.
+func (m *memory) learnSet(g *group) {
+	if len(g.members) < setMinimum {
+		return
+	}
+	home := m.home(g)
+	keep := home.set[:0]
+	for _, e := range home.set {
+		f := m.flows[e.cid]
+		switch {
+		case f == nil:
+			continue
+		case f.mark == m.serial:
+			f.mark-- // found
+			e.misses = 0
+		default:
+			e.misses++
+		}
+		if e.misses < setMisses {
+			keep = append(keep, e)
+		}
+	}
+	for i := range g.members {
+		if mb := &g.members[i]; mb.flow.mark == m.serial && len(keep) < setLimit {
+			keep = append(keep, setMember{cid: mb.cid})
+		}
+	}
+	home.set = keep
+}

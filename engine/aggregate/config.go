@@ -1,0 +1,80 @@
+package aggregate
+
+import (
+	"time"
+
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// Config says how a lane merges. The zero value of every field is its default,
+// and a negative duration or level turns the thing off.
+type Config struct {
+	// Window is how long a segment may wait for others like it. Default 5 ms.
+	Window time.Duration
+	// Quiet ends the wait of a burst in which nothing came for so long.
+	// Default 1 ms.
+	Quiet time.Duration
+	// AckWait is how long a segment that only acknowledges may wait to ride
+	// with others, unless its flow is busy. Default 25 ms, which is below the
+	// delayed acknowledgement of hosts.
+	AckWait time.Duration
+	// MaxIdle is after how long without a segment a context gives way to a new
+	// one. Default 30 minutes.
+	MaxIdle time.Duration
+	// Similarity says what makes messages comparable. Default all of it.
+	Similarity Similarity
+	// Compression is the zstd level for literals, 1 to 22. Default 3.
+	Compression int
+	// Limits are those negotiated for the lane. Default wire.DefaultLimits.
+	Limits wire.Limits
+	// Registry names the protocols. Required by a Merger.
+	Registry *parsers.Registry
+}
+
+// Similarity is the set of criteria by which messages are judged to be alike.
+type Similarity uint8
+
+const (
+	// ByEvent compares messages of the same name and event.
+	ByEvent Similarity = 1 << iota
+	// ByName compares messages of the same name.
+	ByName
+	// ByLength compares messages of the same length.
+	ByLength
+	// ByContent compares messages by their bytes.
+	ByContent
+	// ByNothing compares nothing: bodies are only ever literals.
+	ByNothing
+
+	// ByAll is the default.
+	ByAll = ByEvent | ByName | ByLength | ByContent
+)
+
+func (c Config) withDefaults() Config {
+	for _, d := range [...]struct {
+		field *time.Duration
+		def   time.Duration
+	}{
+		{&c.Window, 5 * time.Millisecond},
+		{&c.Quiet, time.Millisecond},
+		{&c.AckWait, 25 * time.Millisecond},
+		{&c.MaxIdle, 30 * time.Minute},
+	} {
+		if *d.field == 0 {
+			*d.field = d.def
+		}
+		*d.field = max(*d.field, 0)
+	}
+	if c.Similarity == 0 {
+		c.Similarity = ByAll
+	}
+	if c.Compression == 0 {
+		c.Compression = 3
+	}
+	c.Compression = min(c.Compression, int(wire.MaxCoding))
+	if c.Limits == (wire.Limits{}) {
+		c.Limits = wire.DefaultLimits
+	}
+	return c
+}

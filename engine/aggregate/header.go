@@ -1,0 +1,271 @@
+package aggregate
+
+import (
+	"encoding/binary"
+
+	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+
+	"sheaf/parsers"
+)
+
+const (
+	protoTCP = 6
+	protoUDP = 17
+
+	flagFIN = 1
+	flagSYN = 2
+	flagRST = 4
+	flagACK = 16
+
+	// maxHeader bounds the headers that a layout describes: the longest IPv4
+	// and TCP headers are 60 bytes each; what IPv6 extension headers add past
+	// it rides verbatim.
+	maxHeader = 240
+)
+
+// A layout is what the headers of a flow's packets have in common and share
+// with other flows: the whole header with every field zeroed that has a column
+// of its own or belongs to the flow (addresses, ports, identification, flow
+// label, lengths, numbers, flags, window, checksums, timestamps).
+//
+//	IPv4  45 00 .. .. .. .. 40 00 40 06 .. .. .. .. .. .. .. .. .. ..
+//	TCP   .. .. .. .. .. .. .. .. .. .. .. .. 80 .. .. .. .. .. 00 00
+//	      01 01 08 0a .. .. .. .. .. .. .. ..
+//
+// A layout does not change once it is made.
+type layout struct {
+	bytes []byte
+	ip    int   // length of the IP header with extension headers
+	stamp int   // offset of the TCP timestamp values, 0 without
+	kind  kind  // of the groups its segments can be in
+	proto uint8 // IP protocol of the transport header
+	index int   // place in the layout table, where table[index] is still this one
+}
+
+// fields are the header fields that have columns.
+type fields struct {
+	layout       *layout
+	seq, ack     uint32
+	tsval, tsecr uint32
+	label        uint32 // IPv6 flow label
+	id           uint16 // IPv4 identification
+	window       uint16
+	sum          uint16 // the transport checksum as it is
+	sumMode      sumMode
+}
+
+// sumMode says what the transport checksum is, so that it can mostly be left out.
+type sumMode uint8
+
+const (
+	sumRight   sumMode = iota // what the bytes compute to
+	sumOther                  // right too, with the other of the two ways to write zero
+	sumPartial                // the pseudo-header only: the sender left the rest to its network card
+	sumZero                   // zero: none (UDP)
+	sumRaw                    // anything else
+)
+
+// kind is the kind of a group: what header its members have.
+type kind uint8
+
+const (
+	kindRaw kind = iota // no header: one packet as it is
+	kindTCP4
+	kindTCP6
+	kindIP4 // UDP and all other protocols
+	kindIP6
+)
+
+func (k kind) tcp() bool { return k == kindTCP4 || k == kindTCP6 }
+func (k kind) v4() bool  { return k == kindTCP4 || k == kindIP4 }
+
+// kindOf returns the kind of group for a flow's segments. A fragment's key has
+// no ports, and so no TCP flow either.
+func kindOf(key *parsers.FlowKey) kind {
+	tcp := key.Proto == protoTCP && key.SrcPort|key.DstPort != 0
+	switch {
+	case key.Version == 4 && tcp:
+		return kindTCP4
+	case key.Version == 4:
+		return kindIP4
+	case tcp:
+		return kindTCP6
+	}
+	return kindIP6
+}
+
+// dissect fills f from the headers of seg and returns its header with the
+// fields zeroed, in buf. It reports false for headers no layout can describe.
+func dissect(seg *parsers.Segment, buf []byte, f *fields) ([]byte, bool) {
+	n := seg.HeaderLen + seg.TransportLen
+	if n > maxHeader || seg.HeaderLen < 20 || len(seg.Packet) < n {
+		return nil, false
+	}
+	buf = append(buf[:0], seg.Packet[:n]...)
+	h := buf
+	if seg.Key.Version == 4 {
+		f.id = binary.BigEndian.Uint16(h[4:])
+		clear(h[2:6])
+		clear(h[10:20])
+	} else {
+		f.label = binary.BigEndian.Uint32(h) & 0xfffff
+		h[1] &= 0xf0
+		clear(h[2:6])
+		clear(h[8:40])
+	}
+	t := h[seg.HeaderLen:]
+	switch {
+	case seg.TransportLen == 0:
+	case seg.Key.Proto == protoTCP:
+		f.seq, f.ack = binary.BigEndian.Uint32(t[4:]), binary.BigEndian.Uint32(t[8:])
+		f.window = binary.BigEndian.Uint16(t[14:])
+		f.sum = binary.BigEndian.Uint16(t[16:])
+		clear(t[:12])
+		clear(t[13:18])
+		if at := stampOffset(t); at != 0 {
+			f.tsval, f.tsecr = binary.BigEndian.Uint32(t[at:]), binary.BigEndian.Uint32(t[at+4:])
+			clear(t[at : at+8])
+		}
+	case seg.Key.Proto == protoUDP:
+		f.sum = binary.BigEndian.Uint16(t[6:])
+		clear(t[:8])
+	default:
+		return nil, false
+	}
+	return buf, true
+}
+
+// stampOffset returns where the values of the timestamp option (RFC 7323
+// section 3.2) begin in a TCP header, 0 where there is none.
+func stampOffset(tcp []byte) int {
+	for i := 20; i+1 < len(tcp); {
+		switch tcp[i] {
+		case 0:
+			return 0
+		case 1:
+			i++
+			continue
+		}
+		n := int(tcp[i+1])
+		if n < 2 || i+n > len(tcp) {
+			return 0
+		}
+		if tcp[i] == 8 && n == 10 {
+			return i + 2
+		}
+		i += n
+	}
+	return 0
+}
+
+// newLayout describes the zeroed header b, which it copies. It reports false
+// where b is not one: only a peer can make that happen.
+func newLayout(b []byte, ip int, proto uint8) (*layout, bool) {
+	if ip < 20 || ip > len(b) || len(b) > maxHeader {
+		return nil, false
+	}
+	l := &layout{bytes: append([]byte(nil), b...), ip: ip, proto: proto}
+	version := b[0] >> 4
+	if version != 4 && (version != 6 || ip < 40) {
+		return nil, false
+	}
+	key := parsers.FlowKey{Version: version, Proto: proto, SrcPort: uint16(len(b) - ip)}
+	l.kind = kindOf(&key)
+	switch t := b[ip:]; {
+	case l.kind.tcp():
+		if len(t) < 20 {
+			return nil, false
+		}
+		if at := stampOffset(t); at != 0 {
+			l.stamp = ip + at
+		}
+	case len(t) != 0 && (proto != protoUDP || len(t) != 8):
+		return nil, false
+	}
+	return l, true
+}
+
+// appendHeader appends the header that f, a flow's key and the TCP flags give
+// to a payload of n bytes whose checksum (not inverted) is sum.
+func appendHeader(dst []byte, key *parsers.FlowKey, f *fields, flags uint8, n int, sum uint16) []byte {
+	l := f.layout
+	at := len(dst)
+	dst = append(dst, l.bytes...)
+	h := dst[at:]
+	total := len(h) + n
+	var pseudo uint16
+	if l.kind.v4() {
+		binary.BigEndian.PutUint16(h[2:], uint16(total))
+		binary.BigEndian.PutUint16(h[4:], f.id)
+		copy(h[12:16], key.Src[:4])
+		copy(h[16:20], key.Dst[:4])
+		binary.BigEndian.PutUint16(h[10:], ^checksum.Checksum(h[:l.ip], 0))
+		pseudo = checksum.Checksum(h[12:20], 0)
+	} else {
+		binary.BigEndian.PutUint32(h, binary.BigEndian.Uint32(h)|f.label)
+		binary.BigEndian.PutUint16(h[4:], uint16(total-40))
+		copy(h[8:24], key.Src[:])
+		copy(h[24:40], key.Dst[:])
+		pseudo = checksum.Checksum(h[8:40], 0)
+	}
+	t := h[l.ip:]
+	if len(t) == 0 {
+		return dst
+	}
+	binary.BigEndian.PutUint16(t, key.SrcPort)
+	binary.BigEndian.PutUint16(t[2:], key.DstPort)
+	pseudo = checksum.Combine(pseudo, checksum.Combine(uint16(l.proto), uint16(total-l.ip)))
+	place := t[6:8]
+	if l.kind.tcp() {
+		binary.BigEndian.PutUint32(t[4:], f.seq)
+		binary.BigEndian.PutUint32(t[8:], f.ack)
+		t[13] = flags
+		binary.BigEndian.PutUint16(t[14:], f.window)
+		if l.stamp != 0 {
+			binary.BigEndian.PutUint32(h[l.stamp:], f.tsval)
+			binary.BigEndian.PutUint32(h[l.stamp+4:], f.tsecr)
+		}
+		place = t[16:18]
+	} else {
+		binary.BigEndian.PutUint16(t[4:], uint16(total-l.ip))
+	}
+	right := ^checksum.Combine(checksum.Checksum(t, pseudo), sum)
+	f.resolve(right, pseudo)
+	binary.BigEndian.PutUint16(place, f.sum)
+	return dst
+}
+
+// unresolved marks fields whose checksum mode is still to be found.
+const unresolved sumMode = 0xff
+
+// resolve finds the checksum from its mode or, while encoding, the mode from
+// the checksum.
+func (f *fields) resolve(right, partial uint16) {
+	other := right
+	if right == 0 || right == 0xffff {
+		other = ^right
+	}
+	switch f.sumMode {
+	case unresolved:
+		switch f.sum {
+		case right:
+			f.sumMode = sumRight
+		case other:
+			f.sumMode = sumOther
+		case partial:
+			f.sumMode = sumPartial
+		case 0:
+			f.sumMode = sumZero
+		default:
+			f.sumMode = sumRaw
+		}
+	case sumRight:
+		f.sum = right
+	case sumOther:
+		f.sum = other
+	case sumPartial:
+		f.sum = partial
+	case sumZero:
+		f.sum = 0
+	}
+}

@@ -1,0 +1,46 @@
+package aggregate
+
+import (
+	"errors"
+
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// A Lane is one gateway's end of a lane: the Merger for what it sends and the
+// Expander for what it receives. The two belong together, since each frame may
+// refer to what came the other way.
+type Lane struct {
+	Merger   Merger
+	Expander Expander
+}
+
+// ErrConfig tells that a Config cannot be used.
+var ErrConfig = errors.New("aggregate: configuration")
+
+// NewLane returns an end of a lane at the start of an epoch. When the epoch
+// ends, both ends begin again with new Lanes.
+func NewLane(cfg Config) (*Lane, error) {
+	cfg = cfg.withDefaults()
+	if cfg.Registry == nil {
+		return nil, errors.Join(ErrConfig, errors.New("no registry of protocols"))
+	}
+	if err := cfg.Limits.Check(); err != nil {
+		return nil, errors.Join(ErrConfig, err)
+	}
+	l := &Lane{}
+	m := &l.Merger
+	m.cfg = cfg
+	m.pending = pending{first: make(map[uint64]int32), barrier: -1}
+	m.writer.init(&m.cfg, &m.stats)
+	l.Expander.init(cfg.Limits)
+	l.Expander.out = &m.writer
+	return l, nil
+}
+
+func (m *memory) init(limits wire.Limits) {
+	m.limits = limits
+	m.slots.table = make([]slot, 0, limits.Slots)
+}
+
+var _ = parsers.Opaque

@@ -1,0 +1,160 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// ErrFrame tells that a frame asked for what its receiver does not have or will
+// not give: it is malformed, or the two ends' memories have drifted apart. The
+// epoch is over; nothing of the frame was delivered.
+var ErrFrame = errors.New("aggregate: frame does not fit what is remembered")
+
+func bad(what string) error { return fmt.Errorf("%w: %s", ErrFrame, what) }
+
+// A memory is what both ends of one direction of a lane remember: the writing
+// end's Merger has one and the reading end's Expander has its twin. Every frame
+// changes both in the same way (codec.go), and nothing else does.
+type memory struct {
+	limits  wire.Limits
+	flows   []*flow // contexts by CID
+	slots   slots
+	acks    slot // stands in for the slot of a group without payload
+	layouts layouts
+	peers   peers // the other direction, as far as this one refers to it
+	models  models
+
+	clock       uint32          // milliseconds, moved on by frames
+	named       uint64          // frames of the peer that the last frame named
+	newest      parsers.FlowKey // of the newest context
+	freshWindow uint16          // of the newest context
+	lastCID     [2]uint32       // last member listed; by payload, as all arrays of two below
+	lastSlot    uint32          // first slot of the last group of several, plus one
+	serial      uint32          // of the group being coded
+
+	w *writer // nil while reading
+
+	items      []item // what this frame tells the peer's views
+	literals   []byte // writing: of this frame; reading: what is left of them
+	residuals  []int64
+	extras     []int64
+	present    []bool
+	candidates []uint32
+	scratch    []byte
+	memberBuf  []member // reading
+	spanBuf    []span   // reading
+	bodyBuf    []byte   // reading
+	payload    []byte   // reading: of a group with several spans
+	valueBuf   []uint64 // reading
+}
+
+// A flow is the context of a CID: what is known of one direction of a
+// conversation from its packets so far.
+type flow struct {
+	key       parsers.FlowKey
+	layout    *layout
+	counters  [parsers.NumCounters]uint64
+	next      [2]uint32 // CID listed after this one last time, plus one
+	reverse   uint32    // CID of the other direction in the peer's memory, plus one
+	slot      uint32    // of its last span, plus one
+	mark      uint32    // serial of the last group it was a member of
+	place     uint32    // writing: in that group
+	cid       uint32
+	end       uint32 // sequence number after its last byte
+	ack       uint32
+	offset    uint32 // of its timestamps from the clock
+	echo      uint32 // last timestamp echoed
+	clock     uint32 // when it was last heard
+	label     uint32
+	window    uint16
+	step      uint16 // what the window last grew by
+	id        uint16
+	idStep    uint16
+	drift     int16 // last surprise of its timestamp
+	sumMode   sumMode
+	announced bool // the peer has the context
+	started   bool // TCP: end and ack are known
+	stamped   bool // offset and echo are known
+}
+
+// models are the learned probabilities of a frame's decisions. Their zero value
+// is untaught.
+type models struct {
+	record, more, linked  wire.Bit
+	named, step, links    wire.Int
+	kinds                 [8][8]wire.Bit // by the last kind
+	kind                  kind
+	payload               [8]wire.Bit
+	flags                 [2][256]wire.Bit
+	single                [2]wire.Bit
+	count, extra          [2]wire.Int
+	source                [2][4]wire.Bit
+	members               [3]wire.Members
+	fresh, follows        [2]wire.Bit
+	reuse                 wire.Bit
+	reversed, unpaired    wire.Bit
+	keySame               [48]wire.Bit
+	keyStep               wire.Int
+	oneSpan               [2]wire.Bit
+	spans                 wire.Int
+	slotKnown             [3]wire.Bit
+	slotNew, templated    wire.Bit
+	exact, raw, holesSame [2]wire.Bit
+	depth                 [slotDepth]wire.Bit
+	rawLen, hole          wire.Int
+	body                  wire.Body
+	layout                [2]wire.Column
+	layoutNext, layoutNew wire.Bit
+	layoutSame            wire.Bit
+	layoutLen             wire.Int
+	columns               [2][numColumns]wire.Column
+	explicit              [2][2]wire.Column
+	zeroID                wire.Bit
+}
+
+// The columns that every group has.
+const (
+	colID = iota
+	colLabel
+	colSeq
+	colAck
+	colWindow
+	colStamp
+	colEcho
+	colSum
+	colHole    // and one more for each hole
+	numColumns = colHole + 4
+)
+
+// layouts is the table of known layouts; the oldest gives way.
+type layouts struct {
+	table [256]*layout
+	count int
+	last  *layout
+	after [2 * 257]uint8 // index of the layout that followed last time
+}
+
+func (t *layouts) enter(l *layout) {
+	l.index = t.count % len(t.table)
+	t.table[l.index] = l
+	t.count++
+}
+
+// known tells whether l has a place in the table.
+func (t *layouts) known(l *layout) bool { return t.table[l.index] == l }
+
+// guess returns where the layout is noted that followed l last time; l may be
+// nil. first says that the segment opens a connection.
+func (t *layouts) guess(l *layout, first bool) *uint8 {
+	i := 0
+	if l != nil {
+		i = 2 * (l.index + 1)
+	}
+	if first {
+		i++
+	}
+	return &t.after[i]
+}

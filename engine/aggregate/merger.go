@@ -1,0 +1,483 @@
+package aggregate
+
+import (
+	"bytes"
+	"encoding/binary"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// A Merger is the writing end of one direction of a lane. Add takes packets in;
+// when Deadline has passed, Flush writes them as a frame:
+//
+//	Add:   packet -> Segment -> fields and spans -> a group of the frame to be
+//	Flush: groups -> control field, literals -> frame
+//
+// It keeps no packet longer than until the next Flush. It is not safe for
+// concurrent use, also not together with the Expander of its lane.
+type Merger struct {
+	cfg     Config
+	writer  writer
+	decoder parsers.Decoder
+	seg     parsers.Segment
+	spans   []parsers.Span
+	header  []byte // scratch: a header zeroed
+	rebuilt []byte // scratch: a header rebuilt
+	store   []byte // bodies of the pending groups
+	events  []byte // their events
+	pending pending
+	coder   wire.Coder
+	control []byte
+	stats   Stats
+}
+
+// pending is what waits for the next Flush.
+type pending struct {
+	groups  []pendingGroup
+	list    []group
+	first   map[uint64]int32 // the first group of a key
+	packets int
+	bytes   int
+	digest  uint32
+	barrier int32 // index of the last group that nothing may overtake
+
+	firstData, firstAck, last, urgentAt time.Duration
+	data, acks, urgent, full            bool
+	waiting, complete, bursts           int // groups of data; those that nobody is missing from; those that may be a burst
+}
+
+// A pendingGroup is what the Merger knows of a group beyond what is written.
+type pendingGroup struct {
+	next     int32 // an older group of the same key, plus one
+	class    parsers.Class
+	complete bool
+	expect   int // members of the known set, 0 if there is none
+	headers  int // bytes of all headers
+}
+
+// A source is what the Merger keeps of a flow beyond its context.
+type source struct {
+	flow
+	stream parsers.Stream
+	shape  *layout // of its last segment, which may still be pending
+	older  *source // neighbours in order of use
+	newer  *source
+	used   time.Duration
+	frame  uint64 // number of the frame in which it was last pending, plus one
+	group  int32  // its last group in that frame
+	acks   uint16 // pure acknowledgements in that frame
+}
+
+// Add takes an IP packet, borrowed for the call. Time is whatever clock the
+// caller uses throughout; it must not run backwards.
+func (m *Merger) Add(now time.Duration, packet []byte) {
+	m.stats.Packets++
+	m.stats.BytesIn += uint64(len(packet))
+	if !m.admit(now, packet) {
+		m.verbatim(now, packet)
+	}
+	p := &m.pending
+	p.last = now
+	p.packets++
+	p.bytes += len(packet)
+	p.digest = wire.Digest(p.digest, packet)
+	l := &m.writer.memory.limits
+	if p.packets >= int(l.Packets) || p.packets >= int(l.Flows) ||
+		p.bytes >= int(l.Bytes)-wire.MaxPacket || len(m.store) >= maxStore {
+		p.full = true
+	}
+}
+
+// maxSteps bounds the search for a group to join.
+const maxSteps = 16
+
+// maxStore bounds the bodies of one frame, which may all become literals.
+const maxStore = wire.MaxFrame / 4
+
+// admit puts the packet into a group, an old one or a new one. It reports false
+// for packets that can only be carried as they are.
+func (m *Merger) admit(now time.Duration, packet []byte) bool {
+	seg := &m.seg
+	if m.decoder.Decode(packet, seg) != nil {
+		return false
+	}
+	var f fields
+	h, ok := dissect(seg, m.header, &f)
+	if !ok {
+		return false
+	}
+	m.header = h
+	if seg.Fragment {
+		seg.Key.SrcPort, seg.Key.DstPort = 0, 0
+	}
+	k := kindOf(&seg.Key)
+	if k.tcp() != (seg.Key.Proto == protoTCP && seg.TransportLen > 0) {
+		return false
+	}
+	src := m.writer.source(now, &seg.Key)
+	p := &m.pending
+	if frame := m.writer.frames + 1; src.frame != frame {
+		src.frame, src.group, src.acks = frame, -1, 0
+	}
+	if src.shape == nil || !bytes.Equal(src.shape.bytes, h) || src.shape.ip != seg.HeaderLen {
+		l := m.writer.layout(h, seg.HeaderLen, seg.Key.Proto)
+		if l == nil || l.kind != k {
+			return false
+		}
+		src.shape = l
+	}
+	f.layout = src.shape
+	f.sumMode = unresolved
+
+	flags := uint8(0)
+	if k.tcp() {
+		flags = seg.Flags
+	}
+	payload := seg.Payload()
+	// The proof: the header is what the fields make of it, or the packet is not
+	// taken apart.
+	n := len(h)
+	m.rebuilt = appendHeader(m.rebuilt[:0], &src.key, &f, flags, len(payload), checksum.Checksum(payload, 0))
+	if !bytes.Equal(m.rebuilt, packet[:n]) {
+		return false
+	}
+	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
+	g := m.group(src, k, flags, payload)
+	pg := &p.groups[g]
+	at := &p.list[g]
+	at.members = append(at.members, member{flow: &src.flow, fields: f})
+	pg.headers += n
+	src.group = int32(g)
+	m.wait(now, src, pg, at, flags)
+	return true
+}
+
+// group finds the group that the segment may join, or makes one. It appends the
+// values of the segment's holes to it.
+func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index int) {
+	p := &m.pending
+	key := uint64(k)<<8 | uint64(flags)
+	if len(m.spans) > 0 {
+		first := &m.spans[0]
+		v := first.Key
+		if first.Protocol == parsers.Opaque {
+			v = xxhash.Sum64(payload)
+		}
+		key ^= v * 0x9e3779b97f4a7c15
+	}
+	start := len(m.store)
+	m.storeBodies(payload)
+	// The newest group of the key comes first. Of those behind the flow's last
+	// segment the oldest is best: it leaves the others to segments still to come.
+	found := int32(0)
+	behind := max(src.group, p.barrier) + 1
+	steps := 0
+	for i := p.first[key]; i > behind && steps < maxSteps; i = p.groups[i-1].next {
+		if at := &p.list[i-1]; at.kind == k && at.flags == flags && m.matches(at, m.store[start:]) {
+			found = i
+		}
+		steps++
+	}
+	if found != 0 {
+		m.store = m.store[:start]
+		m.appendValues(&p.list[found-1], payload)
+		return int(found - 1)
+	}
+	g := len(p.list)
+	if g < cap(p.list) {
+		p.list = p.list[:g+1]
+		p.groups = p.groups[:g+1]
+	} else {
+		p.list = append(p.list, group{})
+		p.groups = append(p.groups, pendingGroup{})
+	}
+	at := &p.list[g]
+	*at = group{kind: k, flags: flags, members: at.members[:0], spans: at.spans[:0], values: at.values[:0]}
+	p.groups[g] = pendingGroup{next: p.first[key]}
+	p.first[key] = int32(g) + 1
+	m.describe(src, at, start)
+	m.appendValues(at, payload)
+	return g
+}
+
+// storeBodies appends the payload, without its holes, to the store.
+func (m *Merger) storeBodies(payload []byte) {
+	at := 0
+	for i := range m.spans {
+		s := &m.spans[i]
+		from := at
+		for k := range s.NumHoles {
+			h := &s.Holes[k]
+			m.store = append(m.store, payload[from:at+h.Off]...)
+			from = at + h.Off + h.Len
+		}
+		m.store = append(m.store, payload[from:at+s.Len]...)
+		at += s.Len
+	}
+}
+
+// matches tells whether the segment whose spans are m.spans and whose stored
+// bodies are b has the payload of g.
+func (m *Merger) matches(g *group, b []byte) bool {
+	if len(g.spans) != len(m.spans) {
+		return false
+	}
+	for i := range m.spans {
+		s, t := &m.spans[i], &g.spans[i]
+		if len(b) < len(t.body) || !bytes.Equal(b[:len(t.body)], t.body) || s.NumHoles != len(t.holes) {
+			return false
+		}
+		b = b[len(t.body):]
+		out := 0
+		for k := range s.NumHoles {
+			if h := &s.Holes[k]; t.holes[k] != holeOf(h, out) {
+				return false
+			} else {
+				out += h.Len
+			}
+		}
+	}
+	return len(b) == 0
+}
+
+// holeOf returns the hole of a span, behind out bytes of holes before it.
+func holeOf(h *parsers.Hole, out int) hole {
+	r := hole{at: h.Off - out, kind: h.Kind, counter: h.Counter, step: h.Step}
+	if h.Kind == parsers.HoleBig {
+		r.width = uint8(h.Len)
+	}
+	return r
+}
+
+// describe fills the spans of a new group, whose bodies are stored from start.
+func (m *Merger) describe(src *source, g *group, start int) {
+	for i := range m.spans {
+		s := &m.spans[i]
+		n := len(g.spans)
+		if n < cap(g.spans) {
+			g.spans = g.spans[:n+1]
+		} else {
+			g.spans = append(g.spans, span{})
+		}
+		t := &g.spans[n]
+		holes := t.holes[:0]
+		out, before := 0, 0
+		for k := range s.NumHoles {
+			h := &s.Holes[k]
+			holes = append(holes, holeOf(h, out))
+			out += h.Len
+			if h.Off < s.Body {
+				before += h.Len
+			}
+		}
+		end := start + s.Len - out
+		*t = span{body: m.store[start:end:end], holes: holes, advice: advice{
+			key: s.Key, split: s.Body - before, at: s.At,
+			protocol: s.Protocol, name: s.Name, class: s.Class,
+		}}
+		if len(s.Event) > 0 {
+			from := len(m.events)
+			m.events = append(m.events, s.Event...)
+			t.event = m.events[from:]
+		}
+		g.holes += len(holes)
+		start = end
+	}
+}
+
+// appendValues appends what fills the segment's holes to g.
+func (m *Merger) appendValues(g *group, payload []byte) {
+	if g.holes == 0 {
+		return
+	}
+	at := 0
+	for i := range m.spans {
+		s := &m.spans[i]
+		for k := range s.NumHoles {
+			h := &s.Holes[k]
+			v := uint64(0)
+			for _, b := range payload[at+h.Off : at+h.Off+h.Len] {
+				if h.Kind == parsers.HoleBig {
+					v = v<<8 | uint64(b)
+				} else {
+					v = v*10 + uint64(b-'0')
+				}
+			}
+			g.values = append(g.values, v)
+		}
+		at += s.Len
+	}
+}
+
+// verbatim makes the packet a group of its own.
+func (m *Merger) verbatim(now time.Duration, packet []byte) {
+	m.stats.Verbatim++
+	p := &m.pending
+	start := len(m.store)
+	m.store = append(m.store, packet...)
+	p.list = append(p.list, group{kind: kindRaw, spans: []span{{
+		body:   m.store[start:len(m.store):len(m.store)],
+		advice: advice{key: verbatimKey ^ uint64(len(packet))},
+	}}})
+	p.groups = append(p.groups, pendingGroup{})
+	p.barrier = int32(len(p.list)) - 1 // whose flow it is nobody knows
+	m.startData(now)
+}
+
+const verbatimKey = 0x76657262
+
+// wait works out how long the frame may wait now.
+func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group, flags uint8) {
+	p := &m.pending
+	class := parsers.ClassData
+	switch {
+	case flags&(flagSYN|flagFIN|flagRST) != 0:
+		class = parsers.ClassUrgent
+	case g.kind.tcp() && len(g.spans) == 0:
+		// A flow that acknowledges often is filling its window: its sender
+		// waits for these.
+		if src.acks++; src.acks < busyAcks {
+			class = parsers.ClassAck
+		}
+	case g.kind == kindIP4 && src.key.Proto == protoICMP, g.kind == kindIP6 && src.key.Proto == protoICMPv6:
+		class = parsers.ClassUrgent
+	case len(g.spans) > 0:
+		class = parsers.ClassAck
+		for i := range g.spans {
+			if g.spans[i].class == parsers.ClassUrgent {
+				class = parsers.ClassUrgent
+				break
+			}
+			if g.spans[i].class == parsers.ClassData {
+				class = parsers.ClassData
+			}
+		}
+		if class == parsers.ClassAck {
+			if src.acks++; src.acks >= busyAcks {
+				class = parsers.ClassData
+			}
+		}
+	}
+	if len(g.members) == 1 {
+		pg.class = class
+	}
+	switch class {
+	case parsers.ClassUrgent:
+		if !p.urgent {
+			p.urgent, p.urgentAt = true, now
+		}
+	case parsers.ClassAck:
+		if !p.acks {
+			p.acks, p.firstAck = true, now
+		}
+	default:
+		m.startData(now)
+		if len(g.spans) == 0 {
+			return
+		}
+		switch n := len(g.members); {
+		case n == 1:
+			p.waiting++
+			pg.expect = m.writer.expect(g)
+		case n == 2 && pg.expect == 0:
+			p.bursts++
+		}
+		if !pg.complete && pg.expect >= setMinimum && len(g.members) >= pg.expect {
+			pg.complete = true
+			p.complete++
+		}
+	}
+}
+
+const (
+	// busyAcks is how many acknowledgements of one flow wait in one frame
+	// before the flow counts as busy.
+	busyAcks = 4
+
+	protoICMP   = 1
+	protoICMPv6 = 58
+)
+
+func (m *Merger) startData(now time.Duration) {
+	p := &m.pending
+	if !p.data {
+		p.data, p.firstData = true, now
+	}
+}
+
+// Pending returns how many packets wait.
+func (m *Merger) Pending() int { return m.pending.packets }
+
+// Deadline returns when the next Flush is due, and for what reason. It reports
+// false while nothing waits.
+func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
+	p := &m.pending
+	switch {
+	case p.packets == 0:
+		return 0, 0, false
+	case p.full:
+		return p.last, FlushFull, true
+	case p.urgent:
+		return p.urgentAt, FlushUrgent, true
+	case p.waiting > 0 && p.complete == p.waiting:
+		return p.last, FlushComplete, true
+	}
+	at = 1<<63 - 1
+	if p.data {
+		at, why = p.firstData+m.cfg.Window, FlushWindow
+		if quiet := p.last + m.cfg.Quiet; p.bursts > 0 && p.bursts == p.waiting && quiet < at {
+			at, why = quiet, FlushQuiet
+		}
+	}
+	if p.acks {
+		if ack := p.firstAck + m.cfg.AckWait; ack < at {
+			at, why = ack, FlushAck
+		}
+	}
+	return at, why, true
+}
+
+// Flush appends a frame with all that waits to dst, and returns dst as it was
+// where nothing does. The frame can be expanded once, in its order, by the
+// Expander at the other end.
+func (m *Merger) Flush(dst []byte, now time.Duration, why Reason) []byte {
+	p := &m.pending
+	if p.packets == 0 {
+		return dst
+	}
+	start := len(dst)
+	c := &m.coder
+	c.Write(m.control[:0])
+	m.writer.write(c, now, p)
+	m.control = c.Finish()
+	literals, coding := m.writer.squeeze()
+	dst = wire.AppendFrame(dst, wire.Frame{Digest: p.digest, Control: m.control, Literals: literals, Coding: coding})
+
+	s := &m.stats
+	s.Frames++
+	s.Flushes[why]++
+	s.BytesFrames += uint64(len(dst) - start)
+	m.writer.spread(len(dst)-start-len(m.control), len(literals))
+	*p = pending{groups: p.groups[:0], list: p.list[:0], first: p.first, barrier: -1}
+	clear(p.first)
+	m.store, m.events = m.store[:0], m.events[:0]
+	return dst
+}
+
+// Stats returns what was counted so far. It is a view: valid until the next
+// call of any method.
+func (m *Merger) Stats() *Stats { return &m.stats }
+
+// lengthKey mixes what spans are compared by into one number.
+func lengthKey(a, b, c uint64) uint64 {
+	var buf [24]byte
+	binary.LittleEndian.PutUint64(buf[:], a)
+	binary.LittleEndian.PutUint64(buf[8:], b)
+	binary.LittleEndian.PutUint64(buf[16:], c)
+	return xxhash.Sum64(buf[:])
+}

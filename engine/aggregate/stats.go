@@ -1,0 +1,101 @@
+package aggregate
+
+import "sheaf/parsers"
+
+// A Reason is why a frame was written when it was.
+type Reason uint8
+
+const (
+	FlushWindow   Reason = iota // the oldest segment had waited for Window
+	FlushQuiet                  // nothing more came for Quiet
+	FlushAck                    // the oldest acknowledgement had waited for AckWait
+	FlushUrgent                 // a segment must not wait
+	FlushComplete               // all members of the known sets had come
+	FlushFull                   // the frame could take no more
+	FlushEnd                    // the caller asked
+	numReasons
+)
+
+func (r Reason) String() string {
+	return [...]string{"window", "quiet", "ack", "urgent", "complete", "full", "end"}[r]
+}
+
+// A Part is a part of the traffic that costs are told apart by.
+type Part uint8
+
+const (
+	PartFrames  Part = iota // what frames themselves take: lengths, digests, clocks
+	PartHeaders             // headers and contexts of segments that carry messages
+	PartAcks                // segments that only acknowledge, and acknowledgement messages
+	PartTopics              // what comes before the bodies of messages: kinds, lengths, topics
+	PartBodies              // the bodies
+	PartRaw                 // packets carried as they are
+	NumParts
+)
+
+func (p Part) String() string {
+	return [...]string{"frames", "headers", "acknowledgements", "topics", "bodies", "verbatim"}[p]
+}
+
+// Stats count what a Merger did. In are bytes of IP packets, Out are bytes on
+// the lane; Out is in fractions, since a byte of a frame belongs to many.
+type Stats struct {
+	Packets     uint64
+	Verbatim    uint64 // packets carried as they are
+	Frames      uint64
+	BytesIn     uint64
+	BytesFrames uint64
+	Contexts    uint64 // announced
+	Evicted     uint64 // contexts that gave way
+	In          [NumParts]uint64
+	Out         [NumParts]float64
+	Flushes     [numReasons]uint64
+	Hits        [NumHits]uint64
+	NoHits      uint64 // spans that found nothing to be compared with
+	Messages    map[EventKey]*EventStats
+}
+
+// A Hit is the criterion by which a span found what it was compared with.
+type Hit uint8
+
+const (
+	HitEvent Hit = iota
+	HitNameLength
+	HitName
+	HitLength
+	HitContent
+	NumHits
+)
+
+func (h Hit) String() string {
+	return [...]string{"event", "name+length", "name", "length", "content"}[h]
+}
+
+// Flush returns how many frames were written for a reason.
+func (s *Stats) Flush(r Reason) uint64 { return s.Flushes[r] }
+
+// Reasons are all reasons.
+func Reasons() []Reason {
+	r := make([]Reason, numReasons)
+	for i := range r {
+		r[i] = Reason(i)
+	}
+	return r
+}
+
+// An EventKey is what messages are counted by.
+type EventKey struct {
+	Protocol parsers.ProtocolID
+	Name     uint8
+	Event    string // empty for messages without one, and past maxEvents
+}
+
+// EventStats count the messages of an event.
+type EventStats struct {
+	Messages uint64
+	BytesIn  uint64  // of the IP packets with the message, shared out among those in it
+	BytesOut float64 // of the frames, likewise
+}
+
+// maxEvents bounds how many events are counted apart.
+const maxEvents = 1 << 14

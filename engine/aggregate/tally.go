@@ -1,0 +1,87 @@
+package aggregate
+
+import (
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// groupCosts are what the group being written has cost so far, in bits.
+type groupCosts struct {
+	begin  float64 // where the group begins
+	bodies float64 // all that its spans took
+	topics float64 // the part of it before the message bodies
+}
+
+// event returns where the messages of a span are counted.
+func (s *Stats) event(sp *span) *EventStats {
+	key := EventKey{Protocol: sp.protocol, Name: sp.name, Event: string(sp.event)}
+	if s.Messages == nil {
+		s.Messages = make(map[EventKey]*EventStats)
+	}
+	e := s.Messages[key]
+	if e == nil {
+		if len(s.Messages) >= maxEvents {
+			key.Event = ""
+			if e = s.Messages[key]; e != nil {
+				return e
+			}
+		}
+		e = &EventStats{}
+		s.Messages[key] = e
+	}
+	return e
+}
+
+// tally counts a group that was written.
+func (w *writer) tally(c *wire.Coder, g *group) {
+	s, k := w.stats, &w.costs
+	end := c.Cost()
+	all := (end - k.begin) / 8
+	bodies, topics := k.bodies/8, k.topics/8
+	*k = groupCosts{begin: end}
+	if g.kind == kindRaw {
+		s.Out[PartRaw] += all
+		s.In[PartRaw] += uint64(len(g.spans[0].body))
+		return
+	}
+	headers, payload, before := 0, 0, 0
+	for i := range g.members {
+		headers += len(g.members[i].layout.bytes)
+		payload += g.size(i)
+	}
+	acks := true
+	for i := range g.spans {
+		acks = acks && g.spans[i].class == parsers.ClassAck
+		before += g.spans[i].split
+	}
+	before = min(before*len(g.members), payload)
+	if acks {
+		s.Out[PartAcks] += all
+		s.In[PartAcks] += uint64(headers + payload)
+	} else {
+		s.Out[PartHeaders] += all - bodies
+		s.Out[PartTopics] += topics
+		s.Out[PartBodies] += bodies - topics
+		s.In[PartHeaders] += uint64(headers)
+		s.In[PartTopics] += uint64(before)
+		s.In[PartBodies] += uint64(payload - before)
+	}
+	for i := range g.spans {
+		sp := &g.spans[i]
+		e := w.slots.table[sp.slot].source.event
+		if e == nil || w.cfg.Similarity&ByEvent == 0 {
+			e = s.event(sp)
+		}
+		if sp.at == 0 {
+			e.Messages += uint64(len(g.members))
+		}
+		e.BytesIn += uint64(headers+payload) / uint64(len(g.spans))
+		e.BytesOut += all / float64(len(g.spans))
+	}
+}
+
+// spread counts what a frame has beyond its control field.
+func (w *writer) spread(extra, literals int) {
+	w.stats.Out[PartFrames] += float64(extra - literals)
+	w.stats.Out[PartBodies] += float64(literals)
+}

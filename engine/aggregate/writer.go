@@ -1,0 +1,436 @@
+package aggregate
+
+import (
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// A writer is the Merger's side of writing frames: its memory, and what it has
+// to look up in order to tell the peer.
+type writer struct {
+	memory
+	cfg     *Config
+	stats   *Stats
+	sources map[parsers.FlowKey]*source
+	oldest  *source
+	newest  *source
+	shapes  map[string]*layout
+	now     time.Duration
+	frames  uint64 // written
+	rebuilt uint64 // frames of the peer that the Expander has rebuilt
+
+	// What the peer's frames may come to refer to, in the order written.
+	sent       []sentFrame
+	sentItems  []item
+	unpaired   map[parsers.FlowKey]uint32 // the peer's flows whose other direction is not known
+	links      []link
+	slotOf     map[uint64]uint32 // by key of the span
+	slotAlike  map[uint64]uint32 // the newest by name, by length, by both
+	current    *group
+	zstd       *zstd.Encoder
+	compressed []byte
+	costs      groupCosts
+}
+
+// A sentFrame is how many items a frame has in sentItems.
+type sentFrame struct{ items int }
+
+// maxSentItems bounds what is kept for the peer to refer to: beyond it, frames
+// say that they must not be referred to.
+const maxSentItems = 1 << 15
+
+func (w *writer) init(cfg *Config, stats *Stats) {
+	w.cfg, w.stats = cfg, stats
+	w.memory.w = w
+	w.memory.init(cfg.Limits)
+	w.sources = make(map[parsers.FlowKey]*source)
+	w.shapes = make(map[string]*layout)
+	w.unpaired = make(map[parsers.FlowKey]uint32)
+	w.slotOf = make(map[uint64]uint32)
+	w.slotAlike = make(map[uint64]uint32)
+	w.slots.dropped = func(s *slot) {
+		if w.slotOf[s.source.key] == s.source.slot {
+			delete(w.slotOf, s.source.key)
+		}
+		for _, k := range s.source.alike {
+			if w.slotAlike[k] == s.source.slot {
+				delete(w.slotAlike, k)
+			}
+		}
+	}
+}
+
+// source returns what is known of a flow, from now on the one used last.
+func (w *writer) source(now time.Duration, key *parsers.FlowKey) *source {
+	src := w.sources[*key]
+	if src == nil {
+		src = &source{}
+		src.key = *key
+		w.sources[*key] = src
+	} else if w.newest != src {
+		w.unlinkSource(src)
+	} else {
+		src.used = now
+		return src
+	}
+	src.used = now
+	src.older, src.newer = w.newest, nil
+	if w.newest != nil {
+		w.newest.newer = src
+	} else {
+		w.oldest = src
+	}
+	w.newest = src
+	return src
+}
+
+func (w *writer) unlinkSource(src *source) {
+	if src.older != nil {
+		src.older.newer = src.newer
+	} else {
+		w.oldest = src.newer
+	}
+	if src.newer != nil {
+		src.newer.older = src.older
+	} else {
+		w.newest = src.older
+	}
+}
+
+// layout returns the layout for a zeroed header, nil where there cannot be one.
+func (w *writer) layout(h []byte, ip int, proto uint8) *layout {
+	if l := w.shapes[string(h)]; l != nil && l.ip == ip && l.proto == proto {
+		return l
+	}
+	l, ok := newLayout(h, ip, proto)
+	if !ok {
+		return nil
+	}
+	if len(w.shapes) > 4*len(w.layouts.table) {
+		clear(w.shapes)
+	}
+	w.shapes[string(h)] = l
+	return l
+}
+
+// assign returns the CID for a flow that is to be announced: a new one, or that
+// of the flow that was silent the longest.
+func (w *writer) assign(f *flow) uint32 {
+	w.stats.Contexts++
+	old := w.oldest
+	for old != nil && (!old.announced || old.frame == w.frames+1) {
+		old = old.newer
+	}
+	if old == nil || len(w.flows) < int(w.limits.Flows) && w.now-old.used < w.cfg.MaxIdle {
+		return uint32(len(w.flows))
+	}
+	w.stats.Evicted++
+	w.unlinkSource(old)
+	delete(w.sources, old.key)
+	old.announced = false
+	return old.cid
+}
+
+// reverse returns the peer's flow with a key's reverse, plus one.
+func (w *writer) reverse(key *parsers.FlowKey) uint32 {
+	back := key.Reverse()
+	cid, ok := w.unpaired[back]
+	if !ok {
+		return 0
+	}
+	delete(w.unpaired, back)
+	if v := &w.peers.views[cid]; !v.valid || v.own != 0 || v.key != back {
+		return 0
+	}
+	return cid + 1
+}
+
+// write writes the control field of a frame.
+func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
+	w.now = now
+	w.literals = w.literals[:0]
+	w.items = w.items[:0]
+	h := head{
+		record: len(w.sentItems)+p.packets <= maxSentItems,
+		named:  w.rebuilt,
+		clock:  w.tick(now, p),
+		links:  w.links,
+	}
+	w.codeHead(c, &h)
+	w.links = w.links[:0]
+	w.costs = groupCosts{begin: c.Cost()}
+	w.stats.Out[PartFrames] += w.costs.begin / 8
+	if err := w.code(c, &list{groups: p.list}); err != nil {
+		panic(err) // a Merger writes what its own limits allow
+	}
+	w.frames++
+	if !h.record {
+		w.items = w.items[:0]
+	}
+	w.sent = append(w.sent, sentFrame{len(w.items)})
+	w.sentItems = append(w.sentItems, w.items...)
+}
+
+// tick returns what the clock is set to: so that the first timestamp of a known
+// flow is exactly as predicted, else by the time.
+func (w *writer) tick(now time.Duration, p *pending) uint32 {
+	for i := range p.list {
+		for k := range p.list[i].members {
+			mb := &p.list[i].members[k]
+			if mb.flow.stamped && mb.layout.stamp != 0 {
+				t := mb.tsval - mb.flow.offset
+				if d := int32(t - w.clock); d > -1<<20 && d < 1<<20 {
+					return t
+				}
+			}
+		}
+	}
+	return w.clock
+}
+
+// named gives the Expander's memory what the peer has rebuilt by now: all that
+// frames up to n changed, of which done were applied before.
+func (w *writer) named(done, n uint64, apply func(*item)) error {
+	if n > w.frames || n < done {
+		return bad("frames named that were never sent")
+	}
+	for ; done < n; done++ {
+		k := w.sent[0].items
+		for i := range k {
+			apply(&w.sentItems[i])
+		}
+		w.sentItems = w.sentItems[k:]
+		w.sent = w.sent[1:]
+	}
+	return nil
+}
+
+// learned takes in what a frame of the peer changed.
+func (w *writer) learned(items []item) {
+	for i := range items {
+		it := &items[i]
+		w.apply(it)
+		if !it.fresh {
+			continue
+		}
+		if v := &w.peers.views[it.cid]; v.own != 0 {
+			continue
+		}
+		back := it.flow.key.Reverse()
+		if src := w.sources[back]; src != nil && src.announced && src.flow.reverse == 0 {
+			w.links = append(w.links, link{src.cid, it.cid})
+		} else {
+			w.unpaired[it.flow.key] = it.cid
+		}
+	}
+	w.rebuilt++
+}
+
+// A slotSource is what only the writing end knows of a slot.
+type slotSource struct {
+	slot  uint32
+	key   uint64
+	alike [3]uint64
+	event *EventStats
+	name  uint8
+	proto parsers.ProtocolID
+}
+
+// expect returns how many members the known set of a group has.
+func (w *writer) expect(g *group) int {
+	if g.spans[0].protocol == parsers.Opaque {
+		return 0
+	}
+	i, ok := w.slotOf[w.slotKey(&g.spans[0])]
+	if !ok {
+		return 0
+	}
+	return len(w.slots.table[i].set)
+}
+
+// slotKey returns the key of the slot that a span belongs to, by the criteria
+// that are on.
+func (w *writer) slotKey(s *span) uint64 {
+	by := w.cfg.Similarity
+	if by&ByEvent != 0 {
+		return s.key
+	}
+	var a, b uint64
+	if by&ByName != 0 {
+		a = 1 + uint64(s.protocol)<<8 + uint64(s.name)<<16 + uint64(min(s.at, 1))<<32
+	}
+	if by&ByLength != 0 {
+		b = 1 + uint64(len(s.body))
+	}
+	if a == 0 && b == 0 {
+		return s.key
+	}
+	return lengthKey(2, a, b)
+}
+
+// place finds the slot of a span; where there is none yet, a template for it.
+func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
+	if s.protocol == parsers.Opaque {
+		s.key = w.judge(s)
+	} else {
+		s.key = w.slotKey(s)
+	}
+	if i, ok := w.slotOf[s.key]; ok {
+		if s.protocol != parsers.Opaque {
+			w.stats.Hits[HitEvent]++
+		}
+		return i, true, 0
+	}
+	for k, key := range w.alike(s) {
+		if i, ok := w.slotAlike[key]; ok && key != 0 && w.slots.holds(i) {
+			w.stats.Hits[HitNameLength+Hit(k)]++
+			return 0, false, i + 1
+		}
+	}
+	w.stats.NoHits++
+	return 0, false, 0
+}
+
+// alike returns the keys under which a template may be found for a span that
+// has no slot: of the same name and length, of the same name, of the same
+// length.
+func (w *writer) alike(s *span) (keys [3]uint64) {
+	by := w.cfg.Similarity
+	name := 1 + uint64(s.protocol)<<8 + uint64(s.name)<<16 + uint64(min(s.at, 1))<<32
+	if by&(ByName|ByLength) == ByName|ByLength {
+		keys[1] = lengthKey(3, name, uint64(len(s.body)))
+	}
+	if by&ByName != 0 {
+		keys[0] = lengthKey(4, name, 0)
+	}
+	if by&ByLength != 0 {
+		keys[2] = lengthKey(5, 0, uint64(len(s.body)))
+	}
+	keys[0], keys[1] = keys[1], keys[0]
+	return keys
+}
+
+// judge returns the key of the slot for bytes about which nothing is known: the
+// one whose body they are most like.
+func (w *writer) judge(s *span) uint64 {
+	if w.current.kind == kindRaw {
+		return s.key
+	}
+	f := w.current.members[0].flow
+	var own *slot
+	if f.slot != 0 && w.slots.holds(f.slot-1) && w.slots.table[f.slot-1].source.proto == parsers.Opaque {
+		own = &w.slots.table[f.slot-1]
+	}
+	if w.cfg.Similarity&ByContent == 0 {
+		if own != nil {
+			return own.source.key
+		}
+		return lengthKey(6, uint64(f.cid), 0)
+	}
+	if own != nil && similar(own.body(0), s.body) {
+		w.stats.Hits[HitContent]++
+		return own.source.key
+	}
+	head := uint64(0)
+	for _, b := range s.body[:min(4, len(s.body))] {
+		head = head<<8 | uint64(b)
+	}
+	ports := uint64(min(f.key.SrcPort, f.key.DstPort))
+	key := lengthKey(7, ports<<8|uint64(f.key.Proto), head)
+	if i, ok := w.slotOf[key]; ok && similar(w.slots.table[i].body(0), s.body) {
+		w.stats.Hits[HitContent]++
+		return key
+	}
+	if own != nil {
+		return own.source.key
+	}
+	return key
+}
+
+// similar tells whether two bodies share a good part of their bytes, at first sight.
+func similar(a, b []byte) bool {
+	n := min(len(a), len(b))
+	if n == 0 {
+		return false
+	}
+	front := 0
+	for front < n && a[front] == b[front] {
+		front++
+	}
+	back := 0
+	for back < n-front && a[len(a)-1-back] == b[len(b)-1-back] {
+		back++
+	}
+	if front+back >= max(len(a), len(b))/4 {
+		return true
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	step := max(1, n/64)
+	same, seen := 0, 0
+	for i := 0; i < n; i += step {
+		seen++
+		if a[i] == b[i] {
+			same++
+		}
+	}
+	return 2*same >= seen
+}
+
+// settle notes a span's new slot.
+func (w *writer) settle(s *span) {
+	sl := &w.slots.table[s.slot]
+	sl.source = slotSource{slot: s.slot, key: s.key, alike: w.alike(s), proto: s.protocol, name: s.name}
+	w.slotOf[s.key] = s.slot
+	for _, k := range sl.source.alike {
+		if k != 0 {
+			w.slotAlike[k] = s.slot
+		}
+	}
+	sl.source.event = w.stats.event(s)
+}
+
+// bulky tells whether a body is better left to the literals.
+func (w *writer) bulky(m *wire.Body, template, body []byte) bool {
+	if w.cfg.Similarity&ByNothing != 0 {
+		return true
+	}
+	if len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128 {
+		return false
+	}
+	if len(template) == 0 || len(body) > 4*wire.MaxLiterals && !similar(template, body) {
+		return true
+	}
+	n := m.Literals(template, body)
+	return n > wire.MaxLiterals || n > 64 && n > len(body)*3/4
+}
+
+// entered notes that a layout has a place in the table.
+func (w *writer) entered(*layout) {}
+
+// squeeze returns the literals of the frame as they are sent.
+func (w *writer) squeeze() ([]byte, wire.Coding) {
+	const worthwhile = 64
+	if w.cfg.Compression < 0 || len(w.literals) < worthwhile {
+		return w.literals, 0
+	}
+	if w.zstd == nil {
+		var err error
+		w.zstd, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1),
+			zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(w.cfg.Compression)),
+			zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
+		if err != nil {
+			panic(err) // the options are constants
+		}
+	}
+	w.compressed = w.zstd.EncodeAll(w.literals, w.compressed[:0])
+	if len(w.compressed) >= len(w.literals) {
+		return w.literals, 0
+	}
+	return w.compressed, wire.Coding(w.cfg.Compression)
+}

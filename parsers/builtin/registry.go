@@ -1,0 +1,19 @@
+// Package builtin lists the protocols that come with the program. A new one is
+// a package beside parsers/mqtt and a line here. It holds no state; every call
+// of Registry returns a table of its own, which its caller may bind ports in.
+//
+// The order gives the protocols their numbers and decides who is asked first
+// about bytes on unknown ports.
+package builtin
+
+import (
+	"sheaf/parsers"
+	"sheaf/parsers/mqtt"
+)
+
+// Registry returns a new table of all protocols.
+func Registry() *parsers.Registry {
+	return parsers.NewRegistry(
+		mqtt.Protocol(),
+	)
+}

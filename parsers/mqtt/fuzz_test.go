@@ -1,0 +1,102 @@
+package mqtt
+
+import (
+	"errors"
+	"testing"
+)
+
+// FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
+// lengths of: zero is a loss and an odd one is scanned twice.
+func FuzzScanner(f *testing.F) {
+	for _, m := range messages {
+		f.Add(cat(m.bytes, publish(1, "a/b/c", 3, "body")), []byte{3, 0, 9, 1, 200}, uint8(0))
+		f.Add(cat(connect(5), m.bytes), []byte{40, 1, 2}, m.version)
+	}
+	f.Fuzz(func(t *testing.T, b, lengths []byte, version uint8) {
+		s := NewScanner(testID)
+		s.version = version % 6
+		for i := 0; len(b) > 0; i++ {
+			n := len(b)
+			if i < len(lengths) {
+				if n = min(int(lengths[i]), n); n == 0 {
+					s.Lost()
+					continue
+				}
+			}
+			if n%2 == 1 {
+				checkSpans(t, s.Rescan(nil, b[:n]), n)
+			}
+			scanAll(t, s, b[:n])
+			if len(s.carry) > maxFront {
+				t.Fatalf("carries %d bytes", len(s.carry))
+			}
+			b = b[n:]
+		}
+	})
+}
+
+// FuzzSplit holds that a stream which scans as messages does so in pieces.
+func FuzzSplit(f *testing.F) {
+	for _, m := range messages {
+		f.Add(cat(m.bytes, m.bytes), uint16(3))
+		f.Add(cat(connect(5), m.bytes, m.bytes), uint16(30))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
+		whole := scanAll(t, NewScanner(testID), b)
+		ends := map[int]uint64{}
+		n := 0
+		for _, sp := range whole {
+			if n += sp.Len; sp.Key == 0 {
+				return
+			}
+			ends[n] = sp.Key
+		}
+		if s := NewScanner(testID); scanAll(t, s, b) == nil || s.state != boundary {
+			return
+		}
+		i := min(int(at), len(b))
+		n = 0
+		for _, sp := range scanAll(t, NewScanner(testID), b[:i], b[i:]) {
+			if n += sp.Len; n != i && ends[n] != sp.Key {
+				t.Fatalf("cut at %d: span %+v ends at %d, keys %v", i, sp, n, ends)
+			}
+		}
+	})
+}
+
+// FuzzParse holds that Parse and the scanner agree on lengths and that fields lie
+// within their message.
+func FuzzParse(f *testing.F) {
+	for _, m := range messages {
+		f.Add(m.bytes, m.version)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, version uint8) {
+		version %= 6
+		var fr front
+		bad := parseFront(b, version, &fr)
+		if bad == short && len(b) >= maxFront {
+			t.Fatalf("%d bytes are not enough", len(b))
+		}
+		if bad == short && fr.size > 0 && len(b) >= fr.size {
+			t.Fatal("a whole message is not enough")
+		}
+		m, n, err := Parse(b, version)
+		if err != nil {
+			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if bad != ok || n != fr.size || n != m.Length || n > len(b) {
+			t.Fatalf("n %d, front %d, message %+v", n, fr.size, m)
+		}
+		for _, field := range m.Fields {
+			if field.Off < fr.fixed || field.Len < 0 || field.Off+field.Len > n {
+				t.Fatalf("field %+v of %d bytes", field, n)
+			}
+		}
+		if spans := (&Scanner{protocol: testID, version: version}).Scan(nil, b[:n]); len(spans) != 1 {
+			t.Fatalf("spans:\n%s", showSpans(spans))
+		}
+	})
+}

@@ -1,0 +1,339 @@
+package mqtt
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	"sheaf/parsers"
+)
+
+const testID = parsers.ProtocolID(7)
+
+// tb is what testing.T and rapid.T have in common.
+type tb interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// scanAll scans pieces one after another and checks what every span must keep to.
+func scanAll(t tb, s *Scanner, pieces ...[]byte) (spans []parsers.Span) {
+	t.Helper()
+	for _, p := range pieces {
+		got := s.Scan(nil, p)
+		checkSpans(t, got, len(p))
+		for i := range got {
+			got[i].Event = bytes.Clone(got[i].Event)
+		}
+		spans = append(spans, got...)
+	}
+	return spans
+}
+
+func checkSpans(t tb, spans []parsers.Span, n int) {
+	t.Helper()
+	sum := 0
+	for _, sp := range spans {
+		sum += sp.Len
+		if sp.Len <= 0 || sp.Body < 0 || sp.Body > sp.Len || sp.NumHoles < 0 || sp.NumHoles > parsers.MaxHoles {
+			t.Fatalf("span out of bounds: %+v", sp)
+		}
+		if (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
+			t.Fatalf("key and protocol disagree: %+v", sp)
+		}
+		for _, h := range sp.Holes[:sp.NumHoles] {
+			if h.Off < 0 || h.Len < 1 || h.Len > 8 || h.Off+h.Len > sp.Len || h.Counter >= parsers.NumCounters {
+				t.Fatalf("hole out of bounds: %+v", sp)
+			}
+		}
+	}
+	if sum != n {
+		t.Fatalf("spans cover %d of %d bytes", sum, n)
+	}
+}
+
+func showSpans(spans []parsers.Span) string {
+	var s strings.Builder
+	for _, sp := range spans {
+		if sp.Protocol == parsers.Opaque {
+			fmt.Fprintf(&s, "opaque %d\n", sp.Len)
+			continue
+		}
+		fmt.Fprintf(&s, "%v %d+%d body %d", Name(sp.Name), sp.At, sp.Len, sp.Body)
+		if sp.Event != nil {
+			fmt.Fprintf(&s, " %q", sp.Event)
+		}
+		for _, h := range sp.Holes[:sp.NumHoles] {
+			fmt.Fprintf(&s, " hole %d counter %d", h.Off, h.Counter)
+		}
+		s.WriteByte('\n')
+	}
+	return s.String()
+}
+
+func TestScanMessages(t *testing.T) {
+	for _, tt := range messages {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Scanner{protocol: testID, version: tt.version}
+			spans := scanAll(t, &s, cat(tt.bytes, tt.bytes))
+			if len(spans) != 2 {
+				t.Fatalf("spans:\n%s", showSpans(spans))
+			}
+			m, _, err := Parse(tt.bytes, tt.version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, sp := range spans {
+				if sp.Protocol != testID || Name(sp.Name) != m.Name || sp.At != 0 || sp.Len != m.Length {
+					t.Errorf("span %+v of a %v", sp, m.Name)
+				}
+				if f, found := m.Field(FieldTopic); found && f.Len > 0 && string(sp.Event) != string(f.Bytes(tt.bytes)) {
+					t.Errorf("event %q", sp.Event)
+				}
+				if f, found := m.Field(FieldPayload); found && sp.Body != f.Off {
+					t.Errorf("body at %d, want %d", sp.Body, f.Off)
+				}
+				f, found := m.Field(FieldPacketID)
+				if found != (sp.NumHoles == 1) || found && (sp.Holes[0].Off != f.Off || sp.Holes[0].Len != 2 || sp.Holes[0].Step != 1) {
+					t.Errorf("holes %v, want packet identifier %v", sp.Holes[:sp.NumHoles], f)
+				}
+			}
+		})
+	}
+}
+
+func TestClasses(t *testing.T) {
+	for _, tt := range messages {
+		want := parsers.ClassData
+		switch Name(tt.bytes[0] >> 4) {
+		case CONNECT, CONNACK, PINGREQ, PINGRESP, DISCONNECT, AUTH:
+			want = parsers.ClassUrgent
+		case PUBACK, PUBREC, PUBREL, PUBCOMP:
+			want = parsers.ClassAck
+		}
+		if sp := NewScanner(testID).Scan(nil, tt.bytes)[0]; sp.Class != want {
+			t.Errorf("%s: class %d, want %d", tt.name, sp.Class, want)
+		}
+	}
+}
+
+func TestScanSplits(t *testing.T) {
+	body := strings.Repeat("x", 20)
+	for _, tt := range []struct {
+		name   string
+		pieces []string
+		want   string
+	}{
+		{"in the body", cut(publish(1, "a/b", 5, body), 20), `
+PUBLISH 0+20 body 9 "a/b" hole 7 counter 0
+PUBLISH 20+9 body 0
+`},
+		{"in the topic", cut(publish(1, "a/b", 5, body), 5), `
+PUBLISH 0+5 body 5
+PUBLISH 5+24 body 4 hole 2 counter 0
+`},
+		{"in the identifier", cut(publish(1, "a/b", 5, body), 8), `
+PUBLISH 0+8 body 8
+PUBLISH 8+21 body 1
+`},
+		{"in the fixed header, again and again", cut(publish(0, "a/b", 0, strings.Repeat("x", 200)), 1, 2, 3, 4), `
+PUBLISH 0+1 body 1
+PUBLISH 1+1 body 1
+PUBLISH 2+1 body 1
+PUBLISH 3+1 body 1
+PUBLISH 4+204 body 4
+`},
+		{"at a boundary", cut(cat(publish(0, "a", 0, "1"), msg(0xc0)), 6), `
+PUBLISH 0+6 body 5 "a"
+PINGREQ 0+2 body 2
+`},
+		{"an acknowledgement", cut(cat(msg(0x40, u16(1)), msg(0x62, u16(2))), 3), `
+PUBACK 0+3 body 3
+PUBACK 3+1 body 1
+PUBREL 0+4 body 4 hole 2 counter 1
+`},
+		{"a long topic", cut(publish(1, strings.Repeat("t", 1000), 5, body), 400, 800), `
+PUBLISH 0+400 body 400
+PUBLISH 400+400 body 400
+PUBLISH 800+227 body 207 hole 205 counter 0
+`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var pieces [][]byte
+			for _, p := range tt.pieces {
+				pieces = append(pieces, []byte(p))
+			}
+			got := showSpans(scanAll(t, NewScanner(testID), pieces...))
+			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// cut cuts bytes at offsets.
+func cut(b []byte, at ...int) (pieces []string) {
+	from := 0
+	for _, to := range append(at, len(b)) {
+		pieces = append(pieces, string(b[from:to]))
+		from = to
+	}
+	return pieces
+}
+
+func TestKeys(t *testing.T) {
+	key := func(b []byte) uint64 { return NewScanner(testID).Scan(nil, b)[0].Key }
+	a := key(publish(0, "a", 0, "1"))
+	if a != key(publish(1, "a", 9, "22")) {
+		t.Error("QoS, identifier and body are in the key")
+	}
+	for name, other := range map[string]uint64{
+		"topic":    key(publish(0, "b", 0, "1")),
+		"name":     key(msg(0xc0)),
+		"protocol": NewScanner(testID+1).Scan(nil, publish(0, "a", 0, "1"))[0].Key,
+		"length":   key(publish(0, strings.Repeat("a", 300), 0, "")),
+	} {
+		if a == other {
+			t.Errorf("%s is not in the key", name)
+		}
+	}
+}
+
+func TestAliases(t *testing.T) {
+	s := NewScanner(testID)
+	scanAll(t, s, connect(5))
+	plain := scanAll(t, s, publish5(0, "a/b", 0, props(), "1"))[0]
+	first := scanAll(t, s, publish5(0, "a/b", 0, props(userProperty("x", "y"), topicAlias(2)), "1"))[0]
+	again := scanAll(t, s, publish5(1, "", 4, props(topicAlias(2)), "1"))[0]
+	if first.Key != plain.Key || again.Key != plain.Key || string(again.Event) != "a/b" {
+		t.Errorf("keys %x, %x, %x, event %q", plain.Key, first.Key, again.Key, again.Event)
+	}
+	unknown := scanAll(t, s, publish5(0, "", 0, props(topicAlias(3)), "1"))[0]
+	other := scanAll(t, s, publish5(0, "", 0, props(topicAlias(4)), "1"))[0]
+	if unknown.Key == other.Key || unknown.Key == plain.Key || unknown.Event != nil {
+		t.Errorf("unknown aliases: %+v, %+v", unknown, other)
+	}
+	// A split message gives its topic a number too.
+	split := publish5(0, "c", 0, props(topicAlias(64)), "1")
+	scanAll(t, s, split[:6], split[6:])
+	if sp := scanAll(t, s, publish5(0, "", 0, props(topicAlias(64)), "1"))[0]; string(sp.Event) != "c" {
+		t.Errorf("event %q, want c", sp.Event)
+	}
+	// Past the bound the number is all there is.
+	beyond := scanAll(t, s, publish5(0, "d", 0, props(topicAlias(65)), "1"), publish5(0, "", 0, props(topicAlias(65)), "1"))
+	if beyond[1].Event != nil || len(s.aliases.topics) != maxAliases {
+		t.Errorf("event %q, %d aliases", beyond[1].Event, len(s.aliases.topics))
+	}
+	// A new connection forgets.
+	scanAll(t, s, connect(5))
+	if sp := scanAll(t, s, publish5(0, "", 0, props(topicAlias(2)), "1"))[0]; sp.Event != nil {
+		t.Errorf("event %q after a new CONNECT", sp.Event)
+	}
+}
+
+// TestAliasEventsStay gives an alias a new topic while the old one's event is
+// still borrowed.
+func TestAliasEventsStay(t *testing.T) {
+	s := NewScanner(testID)
+	scanAll(t, s, connect(5), publish5(0, "old", 0, props(topicAlias(1)), ""))
+	use := publish5(0, "", 0, props(topicAlias(1)), "")
+	again := s.Rescan(nil, use)
+	spans := s.Scan(nil, cat(use, publish5(0, "new", 0, props(topicAlias(1)), ""), use))
+	if string(again[0].Event) != "old" || string(spans[0].Event) != "old" || string(spans[2].Event) != "new" {
+		t.Errorf("events %q, %q, %q, want old, old, new", again[0].Event, spans[0].Event, spans[2].Event)
+	}
+}
+
+func TestVersionIsLearned(t *testing.T) {
+	body := publish5(0, "a", 0, props(userProperty("k", "v")), "body")
+	for name, before := range map[string][]byte{
+		"CONNECT":    connect(5),
+		"CONNACK":    msg(0x20, []byte{0, 0}, props()),
+		"PUBACK":     msg(0x40, u16(1), []byte{0}),
+		"DISCONNECT": msg(0xe0, []byte{0}),
+		"AUTH":       msg(0xf0),
+		"alias":      publish5(0, "", 0, props(topicAlias(1)), ""),
+	} {
+		spans := scanAll(t, NewScanner(testID), cat(before, body))
+		if sp := spans[1]; sp.Len-sp.Body != len("body") {
+			t.Errorf("after %s the body is at %d of %d", name, sp.Body, sp.Len)
+		}
+	}
+}
+
+func TestResync(t *testing.T) {
+	long := publish(0, "a/long/topic", 0, strings.Repeat("body ", 200))
+	next := publish(0, "a/b/c", 0, "next")
+	for _, tt := range []struct {
+		name    string
+		segment []byte
+		want    string
+	}{
+		{"message at the start", next, "PUBLISH 0+13 body 9 \"a/b/c\"\n"},
+		{"ping at the start", msg(0xc0), "PINGREQ 0+2 body 2\n"},
+		{"acknowledgement at the start", msg(0x40, u16(77)), "PUBACK 0+4 body 4 hole 2 counter 1\n"},
+		{"cut message at the start", long[:100], "PUBLISH 0+100 body 17 \"a/long/topic\"\n"},
+		{"message inside, up to the end", cat(long[500:], next), "opaque 517\nPUBLISH 0+13 body 9 \"a/b/c\"\n"},
+		{"messages inside, the last cut", cat(long[500:], next, next, long[:40]), "opaque 517\nPUBLISH 0+13 body 9 \"a/b/c\"\nPUBLISH 0+13 body 9 \"a/b/c\"\nPUBLISH 0+40 body 17 \"a/long/topic\"\n"},
+		{"nothing", long[500:700], "opaque 200\n"},
+		{"acknowledgement inside is no evidence", cat(long[500:510], msg(0x40, u16(77))), "opaque 14\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := NewScanner(testID)
+			scanAll(t, s, long[:300])
+			s.Lost()
+			if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestGarbage holds that what is no message is opaque and the next one is found.
+func TestGarbage(t *testing.T) {
+	good := publish(0, "a/b/c", 0, "good")
+	bad := []byte("\x36\x05\x00\x01t\x00\x01") // QoS 3
+	for name, pieces := range map[string][][]byte{
+		"own segment":       {good, bad, good},
+		"same segment":      {good, cat(bad, good)},
+		"after a cut front": {good[:3], bad, good},
+	} {
+		spans := scanAll(t, NewScanner(testID), pieces...)
+		if last := spans[len(spans)-1]; string(last.Event) != "a/b/c" || last.Len != len(good) {
+			t.Errorf("%s:\n%s", name, showSpans(spans))
+		}
+	}
+}
+
+func TestRescan(t *testing.T) {
+	s := NewScanner(testID)
+	first := scanAll(t, s, connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"))
+	cutOff := publish5(0, "x/y", 0, props(), "body")
+	scanAll(t, s, cutOff[:4])
+	before := *s
+	carry := string(s.carry)
+	var again []parsers.Span
+	for _, b := range [][]byte{connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"), cutOff[:3], []byte("\x00")} {
+		spans := s.Rescan(nil, b)
+		checkSpans(t, spans, len(b))
+		again = append(again, spans...)
+	}
+	if diff := cmp.Diff(showSpans(first), showSpans(again[:3])); diff != "" {
+		t.Error(diff)
+	}
+	if s.state != before.state || s.at != before.at || s.key != before.key || string(s.carry) != carry {
+		t.Error("Rescan changed the scanner")
+	}
+	if got := showSpans(scanAll(t, s, cutOff[4:])); got != "PUBLISH 4+8 body 4\n" {
+		t.Error(got)
+	}
+}
+
+func TestScannerSize(t *testing.T) {
+	if n := unsafe.Sizeof(Scanner{}); n > 64 {
+		t.Errorf("a Scanner takes %d bytes", n)
+	}
+}

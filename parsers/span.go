@@ -1,0 +1,53 @@
+package parsers
+
+// A Span is a run of payload bytes that a Scanner recognised: a whole message,
+// a part of one (a message that straddles segments), or opaque bytes. Spans are
+// advice: they tell the core what is worth comparing with what. Wrong spans
+// cost bytes on the link, never correctness.
+type Span struct {
+	Len      int        // bytes of payload, always > 0
+	At       int        // where the span starts inside its message; 0 at its first byte
+	Protocol ProtocolID // Opaque when nothing is known
+	Name     uint8      // the message's kind within its protocol; see Registry.MessageName
+	Class    Class      // how the message may wait
+	Event    []byte     // topic, subject, channel, ...; nil when it has none. Borrowed until the next Scan of the same flow.
+	Key      uint64     // names protocol, kind and event together: equal keys mean comparable messages; 0 for opaque
+	Body     int        // offset of the message body inside the span; Len when the body is elsewhere or empty
+	Holes    [MaxHoles]Hole
+	NumHoles int
+}
+
+// MaxHoles is how many fields of one span can belong to its flow.
+const MaxHoles = 2
+
+// A Hole is a field that belongs to the flow and not to the message: it differs
+// between the copies that subscribers get (an MQTT packet identifier). The core
+// takes it out before it compares bodies, and predicts it per flow.
+type Hole struct {
+	Off     int      // offset inside the span
+	Len     int      // bytes, 1 to 8 for HoleBig; 1 to 19 digits for HoleDecimal
+	Kind    HoleKind // how the bytes make a number
+	Counter uint8    // which of the flow's counters it follows, 0 to NumCounters-1
+	Step    uint8    // what the next value is expected to add: 0 constant, 1 counts up
+}
+
+// NumCounters is how many counters the core keeps for a flow.
+const NumCounters = 4
+
+// HoleKind says how a hole's bytes make a number.
+type HoleKind uint8
+
+const (
+	HoleBig     HoleKind = iota // unsigned, network byte order
+	HoleDecimal                 // ASCII digits, no sign, no leading zero
+)
+
+// Class says how long a message may wait to be merged with others (the times
+// themselves belong to the engine).
+type Class uint8
+
+const (
+	ClassData   Class = iota // waits for the window
+	ClassAck                 // only acknowledges: may wait longer, to ride with data
+	ClassUrgent              // must not wait: pings, connects
+)

@@ -1,0 +1,202 @@
+package pcap
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+func TestLinkTypes(t *testing.T) {
+	const (
+		snap     = "aaaa03 000000 "
+		wifi     = "0800 0000 020000000001 020000000002 020000000003 1000 " // data, not to or from a distribution system
+		qos      = "8800 0000 020000000001 020000000002 020000000003 1000 0000 "
+		radiotap = "00 00 0c00 04800000 02 00 18 00 " // rate, padding, 2 bytes more
+		sll      = "0000 0001 0006 0200000000010000 "
+		pppoe    = "11 00 0007 001a "
+		label    = "00010000 " // not the bottom of the stack
+		bottom   = "000101ff "
+	)
+	for _, tt := range []struct {
+		name  string
+		link  LinkType
+		frame string
+		want  []byte
+		skip  SkipReason
+	}{
+		{"ethernet", LinkEthernet, macHex + "0800" + ip4Hex, ip4, 0},
+		{"ethernet, padded", LinkEthernet, macHex + "0800" + ip4Hex + "0000 0000 0000 0000", ip4, 0},
+		{"ethernet, IPv6, padded", LinkEthernet, macHex + "86dd" + ip6Hex + "ffff", ip6, 0},
+		{"ethernet, ARP", LinkEthernet, macHex + "0806 0001 0800 06 04 0001", nil, SkipNotIP},
+		{"ethernet, cut short", LinkEthernet, macHex + "08", nil, SkipBadLinkLayer},
+		{"ethernet, empty", LinkEthernet, "", nil, SkipBadLinkLayer},
+		{"ethernet, nothing after it", LinkEthernet, macHex + "0800", nil, SkipBadLinkLayer},
+		{"ethernet, 802.3 with SNAP", LinkEthernet, macHex + "0020" + snap + "0800" + ip4Hex, ip4, 0},
+		{"ethernet, 802.3 with SNAP of 802.1H", LinkEthernet, macHex + "0020 aaaa03 0000f8 0800" + ip4Hex, ip4, 0},
+		{"ethernet, 802.3 with SNAP of Cisco", LinkEthernet, macHex + "0020 aaaa03 00000c 2000" + ip4Hex, nil, SkipNotIP},
+		{"ethernet, SNAP in SNAP", LinkEthernet, macHex + "0020" + snap + "0020" + snap + "0800" + ip4Hex, nil, SkipBadLinkLayer},
+		{"ethernet, 802.3 with IP's access point", LinkEthernet, macHex + "001b 060603" + ip4Hex, ip4, 0},
+		{"ethernet, spanning tree", LinkEthernet, macHex + "0026 424203 0000000000", nil, SkipNotIP},
+		{"802.1Q", LinkEthernet, macHex + "8100 0fa1 0800" + ip4Hex, ip4, 0},
+		{"802.1Q, ARP", LinkEthernet, macHex + "8100 0fa1 0806 0001", nil, SkipNotIP},
+		{"802.1Q, cut short", LinkEthernet, macHex + "8100 0fa1 08", nil, SkipBadLinkLayer},
+		{"802.1ad", LinkEthernet, macHex + "88a8 0001 8100 0002 86dd" + ip6Hex, ip6, 0},
+		{"old QinQ", LinkEthernet, macHex + "9100 0001 8100 0002 0800" + ip4Hex, ip4, 0},
+		{"VLAN over 802.3", LinkEthernet, macHex + "8100 0001 0020" + snap + "0800" + ip4Hex, ip4, 0},
+		{"MPLS", LinkEthernet, macHex + "8847" + bottom + ip4Hex, ip4, 0},
+		{"MPLS, three labels", LinkEthernet, macHex + "8848" + label + label + bottom + ip6Hex, ip6, 0},
+		{"MPLS, no bottom", LinkEthernet, macHex + "8847" + label + label, nil, SkipBadLinkLayer},
+		{"MPLS, nothing below", LinkEthernet, macHex + "8847" + bottom, nil, SkipBadLinkLayer},
+		{"MPLS, pseudowire", LinkEthernet, macHex + "8847" + bottom + "00000000" + macHex + "0800" + ip4Hex, nil, SkipNotIP},
+		{"VLAN, MPLS", LinkEthernet, macHex + "8100 0001 8847" + bottom + ip4Hex, ip4, 0},
+		{"PPPoE", LinkEthernet, macHex + "8864" + pppoe + "0021" + ip4Hex, ip4, 0},
+		{"PPPoE, IPv6", LinkEthernet, macHex + "8864" + pppoe + "0057" + ip6Hex, ip6, 0},
+		{"PPPoE, compressed protocol", LinkEthernet, macHex + "8864" + pppoe + "21" + ip4Hex, ip4, 0},
+		{"PPPoE, MPLS", LinkEthernet, macHex + "8864" + pppoe + "0281" + bottom + ip4Hex, ip4, 0},
+		{"PPPoE, link control", LinkEthernet, macHex + "8864" + pppoe + "c021 0901 0008", nil, SkipNotIP},
+		{"PPPoE, discovery", LinkEthernet, macHex + "8863 1109 0000 0004 0101 0000", nil, SkipNotIP},
+		{"PPPoE, bad version", LinkEthernet, macHex + "8864 21 00 0007 001a 0021" + ip4Hex, nil, SkipBadLinkLayer},
+		{"PPPoE, cut short", LinkEthernet, macHex + "8864 11 00 0007 001a 00", nil, SkipBadLinkLayer},
+		{"QinQ, PPPoE", LinkEthernet, macHex + "88a8 0001 8100 0002 8864" + pppoe + "0021" + ip4Hex, ip4, 0},
+
+		{"raw", LinkRaw, ip4Hex, ip4, 0},
+		{"raw, IPv6", LinkRaw, ip6Hex, ip6, 0},
+		{"raw 12", LinkRawBSD, ip4Hex, ip4, 0},
+		{"raw 14", LinkRawOpenBSD, ip6Hex, ip6, 0},
+		{"IPv4", LinkIPv4, ip4Hex, ip4, 0},
+		{"IPv6", LinkIPv6, ip6Hex, ip6, 0},
+
+		{"null, little-endian", LinkNull, "02000000" + ip4Hex, ip4, 0},
+		{"null, big-endian", LinkNull, "00000002" + ip4Hex, ip4, 0},
+		{"null, macOS IPv6", LinkNull, "1e000000" + ip6Hex, ip6, 0},
+		{"null, FreeBSD IPv6, big-endian", LinkNull, "0000001c" + ip6Hex, ip6, 0},
+		{"null, AppleTalk", LinkNull, "10000000 01020304", nil, SkipNotIP},
+		{"null, cut short", LinkNull, "020000", nil, SkipBadLinkLayer},
+		{"loop", LinkLoop, "00000018" + ip6Hex, ip6, 0},
+
+		{"cooked", LinkSLL, sll + "0800" + ip4Hex, ip4, 0},
+		{"cooked, padded", LinkSLL, sll + "86dd" + ip6Hex + "00", ip6, 0},
+		{"cooked, VLAN", LinkSLL, sll + "8100 0001 0800" + ip4Hex, ip4, 0},
+		{"cooked, ARP", LinkSLL, sll + "0806 0001", nil, SkipNotIP},
+		{"cooked, LLC", LinkSLL, sll + "0004" + snap + "0800" + ip4Hex, ip4, 0},
+		{"cooked, CAN", LinkSLL, sll + "000c 01020304", nil, SkipNotIP},
+		{"cooked, netlink", LinkSLL, "0000 0338 0000 0000000000000000 0800" + ip4Hex, nil, SkipNotIP},
+		{"cooked, cut short", LinkSLL, "0000 0001", nil, SkipBadLinkLayer},
+		{"cooked v2", LinkSLL2, "0800 0000 00000001 0001 00 06 0200000000010000" + ip4Hex, ip4, 0},
+		{"cooked v2, IPv6", LinkSLL2, "86dd 0000 00000001 0304 04 06 0200000000010000" + ip6Hex, ip6, 0},
+		{"cooked v2, ARP", LinkSLL2, "0806 0000 00000001 0001 00 06 0200000000010000 0001", nil, SkipNotIP},
+		{"cooked v2, cut short", LinkSLL2, "0800 0000 00000001 0001 00 06 02000000000100", nil, SkipBadLinkLayer},
+
+		{"802.11", LinkWiFi, wifi + snap + "0800" + ip4Hex, ip4, 0},
+		{"802.11, frame check sequence", LinkWiFi, wifi + snap + "86dd" + ip6Hex + "01020304", ip6, 0},
+		{"802.11, LLC of EAPOL", LinkWiFi, wifi + snap + "888e 0103", nil, SkipNotIP},
+		{"802.11, VLAN", LinkWiFi, wifi + snap + "8100 0001 0800" + ip4Hex, ip4, 0},
+		{"802.11, QoS", LinkWiFi, qos + snap + "0800" + ip4Hex, ip4, 0},
+		{"802.11, QoS, header padded", LinkWiFi, qos + "0000" + snap + "0800" + ip4Hex, ip4, 0},
+		{"802.11, QoS, HT control", LinkWiFi, "8880 0000 020000000001 020000000002 020000000003 1000 0000 01020304" + snap + "0800" + ip4Hex, ip4, 0},
+		{"802.11, four addresses", LinkWiFi, "0803 0000 020000000001 020000000002 020000000003 1000 020000000004" + snap + "0800" + ip4Hex, ip4, 0},
+		{"802.11, four addresses, QoS", LinkWiFi, "8803 0000 020000000001 020000000002 020000000003 1000 020000000004 0000" + snap + "0800" + ip4Hex, ip4, 0},
+		{"802.11, beacon", LinkWiFi, "8000 0000 ffffffffffff 020000000002 020000000003 1000", nil, SkipNotIP},
+		{"802.11, acknowledgement", LinkWiFi, "d400 0000 020000000001", nil, SkipNotIP},
+		{"802.11, null function", LinkWiFi, "4801 0000 020000000001 020000000002 020000000003 1000", nil, SkipNotIP},
+		{"802.11, protected", LinkWiFi, "0840 0000 020000000001 020000000002 020000000003 1000" + snap + "0800" + ip4Hex, nil, SkipEncrypted},
+		{"802.11, first fragment", LinkWiFi, "0804 0000 020000000001 020000000002 020000000003 1000" + snap + "0800" + ip4Hex, nil, SkipUnassembled},
+		{"802.11, last fragment", LinkWiFi, "0800 0000 020000000001 020000000002 020000000003 1100 deadbeef", nil, SkipUnassembled},
+		{"802.11, aggregate", LinkWiFi, "8800 0000 020000000001 020000000002 020000000003 1000 8000 020000000001", nil, SkipUnassembled},
+		{"802.11, unknown version", LinkWiFi, "0900 0000 020000000001 020000000002 020000000003 1000", nil, SkipBadLinkLayer},
+		{"802.11, cut short", LinkWiFi, "0800 0000 020000000001", nil, SkipBadLinkLayer},
+		{"radiotap", LinkRadiotap, radiotap + qos + snap + "0800" + ip4Hex + "01020304", ip4, 0},
+		{"radiotap, unknown version", LinkRadiotap, "01 00 0800 00000000" + wifi, nil, SkipBadLinkLayer},
+		{"radiotap, cut short", LinkRadiotap, "00 00 1000 00000000 00", nil, SkipBadLinkLayer},
+		{"PPI, 802.11", LinkPPI, "00 00 1000 69000000 0200 0400 01020304" + wifi + snap + "0800" + ip4Hex, ip4, 0},
+		{"PPI, Ethernet", LinkPPI, "00 00 0800 01000000" + macHex + "0800" + ip4Hex, ip4, 0},
+		{"PPI, USB", LinkPPI, "00 00 0800 bd000000 0000", nil, SkipUnsupportedLink},
+		{"PPI within PPI", LinkPPI, "00 00 0800 c0000000 00 00 0800 01000000", nil, SkipBadLinkLayer},
+		{"PPI, cut short", LinkPPI, "00 00 0900 01000000", nil, SkipBadLinkLayer},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			frame := hexBytes(tt.frame)
+			got, skip := extractIP(tt.link, frame, int64(len(frame)))
+			if !bytes.Equal(got, tt.want) || skip != tt.skip {
+				t.Errorf("got % x, %v, want % x, %v", got, skip, tt.want, tt.skip)
+			}
+			// With every possible cut the packet is whole or skipped, and what was
+			// broken only by the cut is told apart.
+			for n := range frame {
+				got, skip := extractIP(tt.link, frame[:n:n], int64(len(frame)))
+				if skip == SkipNone && !bytes.Equal(got, tt.want) {
+					t.Errorf("cut to %d bytes: got % x", n, got)
+				}
+				if skip == SkipNotIP && tt.name == "802.11, QoS, header padded" {
+					continue // the padding cannot be told while less than three bytes follow it
+				}
+				if skip != SkipNone && skip != tt.skip && skip != SkipTruncated {
+					t.Errorf("cut to %d bytes: got %v", n, skip)
+				}
+			}
+		})
+	}
+}
+
+func TestLinkTypeString(t *testing.T) {
+	for l, want := range map[LinkType]string{LinkSLL2: "276 (LINUX_SLL2)", 9999: "9999"} {
+		if got := l.String(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, l := range supportedLinks {
+		if _, ok := linkNames[l]; !ok {
+			t.Errorf("link type %d has no name", l)
+		}
+		if _, skip := stripLink(l, nil); skip == SkipUnsupportedLink {
+			t.Errorf("link type %v is not supported", l)
+		}
+	}
+}
+
+func TestTrimIP(t *testing.T) {
+	edit := func(b []byte, off int, v ...byte) []byte {
+		b = slices.Clone(b)
+		copy(b[off:], v)
+		return b
+	}
+	tail := func(b []byte) []byte { return append(slices.Clone(b), 1, 2, 3) }
+	const whole, cut = false, true
+	for _, tt := range []struct {
+		name string
+		in   []byte
+		cut  bool
+		want int // bytes of in
+		skip SkipReason
+	}{
+		{"exact", ip4, whole, len(ip4), 0},
+		{"exact, only padding was cut", ip4, cut, len(ip4), 0},
+		{"longer by its header than what is there", edit(ip4, 2, 0, 25), whole, 0, SkipTruncated},
+		{"cut", ip4[:23], cut, 0, SkipTruncated},
+		{"cut in the header", ip4[:19], cut, 0, SkipTruncated},
+		{"header cut short", ip4[:19], whole, 0, SkipBadIP},
+		{"total length 0", tail(edit(ip4, 2, 0, 0)), whole, len(ip4) + 3, 0},
+		{"total length 0, cut", edit(ip4, 2, 0, 0), cut, 0, SkipTruncated},
+		{"total length below 20", tail(edit(ip4, 2, 0, 19)), whole, len(ip4) + 3, 0},
+		{"total length below the header's", tail(edit(ip4, 0, 0x46, 0, 0, 20)), whole, len(ip4) + 3, 0},
+		{"header length below 20", tail(edit(ip4, 0, 0x41)), whole, len(ip4), 0},
+		{"IPv6", tail(ip6), whole, len(ip6), 0},
+		{"IPv6, cut", ip6[:43], cut, 0, SkipTruncated},
+		{"IPv6, header cut short", ip6[:39], whole, 0, SkipBadIP},
+		{"IPv6, jumbogram", tail(edit(ip6, 4, 0, 0, 0)), whole, len(ip6) + 3, 0},
+		{"IPv6, jumbogram, cut", edit(ip6, 4, 0, 0, 0), cut, 0, SkipTruncated},
+		{"IPv6, nothing in it", edit(ip6, 4, 0, 0, 59), whole, 40, 0},
+		{"version 5", edit(ip4, 0, 0x55), whole, 0, SkipBadIP},
+		{"version 0", make([]byte, 40), cut, 0, SkipBadIP},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, skip := trimIP(tt.in, tt.cut)
+			if skip != tt.skip || !bytes.Equal(got, tt.in[:tt.want]) {
+				t.Errorf("got % x, %v, want %d bytes, %v", got, skip, tt.want, tt.skip)
+			}
+			if cap(got) > len(got) {
+				t.Errorf("%d bytes beyond the packet are within reach", cap(got)-len(got))
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package pcap
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"io"
+)
+
+const bufferSize = 64 << 10
+
+// A source is the byte stream of a capture, decompressed.
+type source struct {
+	in  counter       // what was taken from the caller's reader
+	raw *bufio.Reader // over in
+	br  *bufio.Reader // the capture: raw itself or over its decompression
+	off int64         // bytes of the capture consumed
+	buf []byte        // what take returned
+}
+
+// A counter counts the bytes that pass through it.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+func newSource(r io.Reader) (*source, error) {
+	s := &source{in: counter{r: r}}
+	s.raw = bufio.NewReaderSize(&s.in, bufferSize)
+	s.br = s.raw
+	// RFC 1952 section 2.3.1. An input too short to tell fails later, as a capture.
+	if magic, _ := s.raw.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(s.raw)
+		if err != nil {
+			return nil, err
+		}
+		s.br = bufio.NewReaderSize(z, bufferSize)
+	}
+	return s, nil
+}
+
+// inputOffset returns how much of the caller's input was consumed, in bytes.
+func (s *source) inputOffset() int64 { return s.in.n - int64(s.raw.Buffered()) }
+
+// take consumes n bytes and returns them, borrowed until the next take. The
+// caller has bounded n. The error is io.EOF only if the input ends before the
+// first of them, and io.ErrUnexpectedEOF if it ends among them.
+func (s *source) take(n int) ([]byte, error) {
+	if n > cap(s.buf) {
+		s.buf = make([]byte, max(n, 2*cap(s.buf), 4096))
+	}
+	b := s.buf[:n]
+	got, err := io.ReadFull(s.br, b)
+	s.off += int64(got)
+	return b, err
+}
+
+// peek returns the next n bytes, at most 64 KiB, without consuming them,
+// borrowed until any other call, or fewer of them and an error.
+func (s *source) peek(n int) ([]byte, error) { return s.br.Peek(n) }
+
+// skip consumes n bytes unseen.
+func (s *source) skip(n int64) error {
+	for n > 0 {
+		got, err := s.br.Discard(int(min(n, 1<<30))) // Discard takes an int, which may have 32 bits
+		s.off += int64(got)
+		n -= int64(got)
+		if err != nil {
+			return unexpected(err)
+		}
+	}
+	return nil
+}
+
+// unexpected turns io.EOF, where more had to come, into io.ErrUnexpectedEOF.
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

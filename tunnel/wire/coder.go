@@ -1,0 +1,151 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+)
+
+// A Coder writes or reads the control field of one frame: a sequence of binary
+// decisions, each coded with the probability that its Bit has learned (SPEC.md
+// section 3). Encoding and decoding go through the same calls, so that a
+// frame's syntax is written once and the two sides cannot drift apart: every
+// method takes the value to write and returns the value written or read; a
+// reading Coder ignores the value it is given.
+//
+// A Coder never fails and never reads outside its input: past the end it reads
+// zero bytes, and Overrun tells by how many.
+type Coder struct {
+	reading bool
+	lo, hi  uint64 // the current interval, both ends inclusive
+	x       uint64 // reading: the code value, in [lo, hi] for well-formed input
+	buf     []byte // writing: the output; reading: the rest of the input, borrowed
+	base    int    // writing: length of buf at Write
+	over    int
+}
+
+// Write makes c a writing Coder that appends to dst, which it owns until Finish.
+func (c *Coder) Write(dst []byte) {
+	*c = Coder{hi: math.MaxUint64, buf: dst, base: len(dst)}
+}
+
+// Read makes c a reading Coder over src, borrowed until the last read.
+func (c *Coder) Read(src []byte) {
+	*c = Coder{reading: true, hi: math.MaxUint64, buf: src}
+	for range 8 {
+		c.x = c.x<<8 | uint64(c.next())
+	}
+}
+
+// Reading tells which of the two c is.
+func (c *Coder) Reading() bool { return c.reading }
+
+// Overrun returns how many bytes were read past the end of the input. Up to 8
+// is what a well-formed control field needs.
+func (c *Coder) Overrun() int { return c.over }
+
+func (c *Coder) next() byte {
+	if len(c.buf) == 0 {
+		c.over++
+		return 0
+	}
+	b := c.buf[0]
+	c.buf = c.buf[1:]
+	return b
+}
+
+// Finish ends writing and returns dst with the control field appended: as many
+// bytes as are needed to name a point of the interval, without trailing zeros,
+// which the reader supplies.
+func (c *Coder) Finish() []byte {
+	for n := 0; ; n += 8 {
+		v := uint64(0)
+		if n > 0 {
+			v = c.hi &^ (math.MaxUint64 >> n)
+		}
+		if v >= c.lo {
+			var tail [8]byte
+			binary.BigEndian.PutUint64(tail[:], v)
+			c.buf = append(c.buf, tail[:n/8]...)
+			break
+		}
+	}
+	for len(c.buf) > c.base && c.buf[len(c.buf)-1] == 0 {
+		c.buf = c.buf[:len(c.buf)-1]
+	}
+	return c.buf
+}
+
+// Cost returns what has been written so far, in bits, to a fraction of one.
+func (c *Coder) Cost() float64 {
+	return float64(len(c.buf)-c.base)*8 + 64 - math.Log2(float64(c.hi-c.lo)+1)
+}
+
+// Len returns the bytes written so far.
+func (c *Coder) Len() int { return len(c.buf) - c.base }
+
+// split codes one decision whose probability of being 1 is p / 2^22.
+func (c *Coder) split(p uint32, v int) int {
+	mid := c.lo + (c.hi-c.lo)>>probBits*uint64(p)
+	if c.reading {
+		v = 0
+		if c.x <= mid {
+			v = 1
+		}
+	}
+	if v != 0 {
+		c.hi = mid
+	} else {
+		c.lo = mid + 1
+	}
+	if (c.lo^c.hi)>>56 == 0 {
+		c.shift()
+	}
+	return v
+}
+
+func (c *Coder) shift() {
+	for (c.lo^c.hi)>>56 == 0 {
+		if c.reading {
+			c.x = c.x<<8 | uint64(c.next())
+		} else {
+			c.buf = append(c.buf, byte(c.hi>>56))
+		}
+		c.lo <<= 8
+		c.hi = c.hi<<8 | 0xff
+	}
+}
+
+// Bit codes v, 0 or 1, with m's probability, and teaches m.
+func (c *Coder) Bit(m *Bit, v int) int {
+	v = c.split(m.p(), v)
+	m.update(v)
+	return v
+}
+
+// Bool is Bit for a bool.
+func (c *Coder) Bool(m *Bit, v bool) bool {
+	b := 0
+	if v {
+		b = 1
+	}
+	return c.Bit(m, b) != 0
+}
+
+// Raw codes the n low bits of v, 0 <= n <= 64, most significant first, without a model.
+func (c *Coder) Raw(v uint64, n int) uint64 {
+	var out uint64
+	for n--; n >= 0; n-- {
+		out = out<<1 | uint64(c.split(1<<(probBits-1), int(v>>n)&1))
+	}
+	return out
+}
+
+// Index codes v < n, without a model, in as many bits as n-1 has.
+// A value read can be n or more only in a malformed frame.
+func (c *Coder) Index(v, n uint32) uint32 {
+	if n <= 1 {
+		return 0
+	}
+	return uint32(c.Raw(uint64(v), bits.Len32(n-1)))
+}

@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// A Hello is the first thing that each end writes on a lane (SPEC.md section 7):
+// which versions it speaks and how much it is willing to remember.
+type Hello struct {
+	Min, Max uint8 // versions of this specification, inclusive
+	Limits   Limits
+}
+
+// Version is the only version of the specification so far.
+const Version = 1
+
+// Limits bound what one direction of a lane may ask of its receiver. Both ends
+// use the smaller of the two values for each.
+type Limits struct {
+	Flows   uint32 // contexts held at once, 1 to MaxFlows
+	Slots   uint32 // templates held at once, 1 to MaxSlots
+	Bodies  uint32 // bytes of remembered bodies
+	Packets uint32 // packets in a frame, 1 to MaxPackets
+	Bytes   uint32 // bytes of the packets of one frame, at least MaxPacket
+}
+
+// Absolute limits, whatever a peer proposes.
+const (
+	MaxPacket  = 1 << 16 // bytes of an IP packet, and one more
+	MaxFlows   = 1 << 20
+	MaxSlots   = 1 << 15
+	MaxBodies  = 1 << 28
+	MaxPackets = 1 << 16
+	MaxBytes   = 1 << 24
+)
+
+// DefaultLimits serve a gateway with up to a hundred thousand connections.
+var DefaultLimits = Limits{Flows: 1 << 18, Slots: 1 << 12, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}
+
+// magic opens a Hello, so that a stranger's bytes are told from a gateway's.
+var magic = []byte("sheaf\x00")
+
+// HelloLen is the length of a Hello on the wire in bytes.
+const HelloLen = 6 + 2 + 5*4
+
+// ErrHello tells that a peer's Hello cannot be understood or agreed with.
+var ErrHello = errors.New("wire: no agreement with the peer")
+
+// AppendHello appends h to dst.
+func AppendHello(dst []byte, h Hello) []byte {
+	dst = append(dst, magic...)
+	dst = append(dst, h.Min, h.Max)
+	for _, v := range h.Limits.fields() {
+		dst = binary.BigEndian.AppendUint32(dst, *v)
+	}
+	return dst
+}
+
+// ParseHello parses the Hello at the start of b. The error is ErrShort where b
+// is only the beginning of one.
+func ParseHello(b []byte) (h Hello, n int, err error) {
+	if k := min(len(b), len(magic)); !bytes.Equal(b[:k], magic[:k]) {
+		return Hello{}, 0, fmt.Errorf("%w: the peer is not a sheaf gateway", ErrHello)
+	}
+	if len(b) < HelloLen {
+		return Hello{}, 0, ErrShort
+	}
+	h.Min, h.Max = b[6], b[7]
+	for i, v := range h.Limits.fields() {
+		*v = binary.BigEndian.Uint32(b[8+4*i:])
+	}
+	if h.Min == 0 || h.Min > h.Max {
+		return Hello{}, 0, fmt.Errorf("%w: versions %d to %d", ErrHello, h.Min, h.Max)
+	}
+	if err := h.Limits.Check(); err != nil {
+		return Hello{}, 0, err
+	}
+	return h, HelloLen, nil
+}
+
+// Negotiate returns the version and the limits that both ends will use.
+func Negotiate(a, b Hello) (version uint8, limits Limits, err error) {
+	version = min(a.Max, b.Max)
+	if version < max(a.Min, b.Min) {
+		return 0, Limits{}, fmt.Errorf("%w: versions %d to %d here, %d to %d there", ErrHello, a.Min, a.Max, b.Min, b.Max)
+	}
+	l, other := a.Limits, b.Limits
+	theirs := other.fields()
+	for i, v := range l.fields() {
+		*v = min(*v, *theirs[i])
+	}
+	return version, l, l.Check()
+}
+
+func (l *Limits) fields() [5]*uint32 {
+	return [5]*uint32{&l.Flows, &l.Slots, &l.Bodies, &l.Packets, &l.Bytes}
+}
+
+// Check tells whether the limits are inside the absolute ones.
+func (l Limits) Check() error {
+	ranges := [5]struct {
+		name     string
+		min, max uint32
+	}{
+		{"flows", 1, MaxFlows}, {"slots", 1, MaxSlots}, {"bodies", 0, MaxBodies},
+		{"packets", 1, MaxPackets}, {"bytes", MaxPacket, MaxBytes},
+	}
+	for i, v := range l.fields() {
+		if r := ranges[i]; *v < r.min || *v > r.max {
+			return fmt.Errorf("%w: limit of %s is %d, not in %d to %d", ErrHello, r.name, *v, r.min, r.max)
+		}
+	}
+	return nil
+}
