@@ -210,6 +210,7 @@ func appendHeader(dst []byte, key *parsers.FlowKey, f *fields, flags uint8, n in
 	}
 	t := h[l.ip:]
 	if len(t) == 0 {
+		f.sumMode = sumRight // no transport header, no checksum
 		return dst
 	}
 	binary.BigEndian.PutUint16(t, key.SrcPort)

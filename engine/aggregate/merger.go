@@ -190,15 +190,13 @@ func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index 
 	}
 	g := len(p.list)
 	if g < cap(p.list) {
-		p.list = p.list[:g+1]
-		p.groups = p.groups[:g+1]
+		p.list = p.list[:g+1] // with the slices of a group of an earlier frame
 	} else {
 		p.list = append(p.list, group{})
-		p.groups = append(p.groups, pendingGroup{})
 	}
 	at := &p.list[g]
 	*at = group{kind: k, flags: flags, members: at.members[:0], spans: at.spans[:0], values: at.values[:0]}
-	p.groups[g] = pendingGroup{next: p.first[key]}
+	p.groups = append(p.groups, pendingGroup{next: p.first[key]})
 	p.first[key] = int32(g) + 1
 	m.describe(src, at, start)
 	m.appendValues(at, payload)
