@@ -19,6 +19,10 @@ type Config struct {
 	// with others, unless its flow is busy. Default 25 ms, which is below the
 	// delayed acknowledgement of hosts.
 	AckWait time.Duration
+	// Pace is the least time between two frames that are written because a
+	// segment must not wait: the first of a burst of connects goes at once, the
+	// others share frames. Default 1 ms.
+	Pace time.Duration
 	// MaxIdle is after how long without a segment a context gives way to a new
 	// one. Default 30 minutes.
 	MaxIdle time.Duration
@@ -59,6 +63,7 @@ func (c Config) withDefaults() Config {
 		{&c.Window, 5 * time.Millisecond},
 		{&c.Quiet, time.Millisecond},
 		{&c.AckWait, 25 * time.Millisecond},
+		{&c.Pace, time.Millisecond},
 		{&c.MaxIdle, 30 * time.Minute},
 	} {
 		if *d.field == 0 {

@@ -33,6 +33,7 @@ type Merger struct {
 	pending pending
 	coder   wire.Coder
 	control []byte
+	paced   time.Duration // before which no frame is written for urgency
 	stats   Stats
 }
 
@@ -420,13 +421,14 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 		return 0, 0, false
 	case p.full:
 		return p.last, FlushFull, true
-	case p.urgent:
-		return p.urgentAt, FlushUrgent, true
 	case p.waiting > 0 && p.complete == p.waiting:
 		return p.last, FlushComplete, true
 	}
 	at = 1<<63 - 1
-	if p.data {
+	if p.urgent {
+		at, why = max(p.urgentAt, m.paced), FlushUrgent
+	}
+	if p.data && p.firstData+m.cfg.Window < at {
 		at, why = p.firstData+m.cfg.Window, FlushWindow
 		if quiet := p.last + m.cfg.Quiet; p.bursts > 0 && p.bursts == p.waiting && quiet < at {
 			at, why = quiet, FlushQuiet
@@ -459,6 +461,9 @@ func (m *Merger) Flush(dst []byte, now time.Duration, why Reason) []byte {
 	s := &m.stats
 	s.Frames++
 	s.Flushes[why]++
+	if p.urgent {
+		m.paced = now + m.cfg.Pace
+	}
 	s.BytesFrames += uint64(len(dst) - start)
 	m.writer.spread(len(dst)-start-len(m.control), len(literals))
 	*p = pending{groups: p.groups[:0], list: p.list[:0], first: p.first, barrier: -1}

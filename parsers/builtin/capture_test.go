@@ -207,13 +207,18 @@ func TestCapturesAsTheyCame(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no capture files: %v", err)
 	}
+	live, err := filepath.Glob(filepath.Join(captures, "live", "*.pcap"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, live...)
 	reg := builtin.Registry()
 	id, _ := reg.Lookup("mqtt")
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			var d parsers.Decoder
 			streams := map[parsers.FlowKey]*parsers.Stream{}
-			found := 0
+			found, foundBytes, bytes := 0, 0, 0
 			for _, p := range readIP(t, file) {
 				var seg parsers.Segment
 				if d.Decode(p, &seg) != nil {
@@ -229,7 +234,11 @@ func TestCapturesAsTheyCame(t *testing.T) {
 					sum += sp.Len
 					if sp.Protocol == id {
 						found++
+						foundBytes += sp.Len
 					}
+				}
+				if seg.Key.Proto == 6 && !seg.Fragment {
+					bytes += sum
 				}
 				if sum != len(seg.Payload()) {
 					t.Fatalf("spans cover %d of %d bytes", sum, len(seg.Payload()))
@@ -237,6 +246,10 @@ func TestCapturesAsTheyCame(t *testing.T) {
 			}
 			if isMQTT := strings.Contains(filepath.Base(file), "mqtt"); isMQTT != (found > 0) {
 				t.Errorf("%d MQTT spans", found)
+			}
+			t.Logf("%d MQTT spans, %d of %d bytes of TCP payload", found, foundBytes, bytes)
+			if strings.Contains(file, "/live/mqtt") && !strings.Contains(file, "offload") && foundBytes != bytes {
+				t.Errorf("%d bytes are opaque", bytes-foundBytes)
 			}
 		})
 	}

@@ -14,7 +14,6 @@ type Body struct {
 	ops  []edit
 	old  []token
 	new  []token
-	op   [3 * 4 * 8]Bit
 	tail Bit
 
 	// Split, where a writing Coder is to set it before Code, is an offset into
@@ -111,8 +110,9 @@ func (m *Body) plan(template, body []byte, clock Clock) (literals int) {
 			j++
 			continue
 		}
-		if old[i].kind == tokenNumber && new[j].kind == tokenNumber &&
-			alike(template[old[i].at:old[i].at+old[i].n], text(new[j])) {
+		numbers := old[i].kind == tokenNumber && new[j].kind == tokenNumber &&
+			alike(template[old[i].at:old[i].at+old[i].n], text(new[j]))
+		if numbers && m.goesOn(i, j, same) {
 			emit(editNumber, 0)
 			i++
 			j++
@@ -124,7 +124,11 @@ func (m *Body) plan(template, body []byte, clock Clock) (literals int) {
 		}
 		if a < 0 || lost >= 8 {
 			lost++
-			emit(editReplace, new[j].n)
+			if numbers {
+				emit(editNumber, 0)
+			} else {
+				emit(editReplace, new[j].n)
+			}
 			i++
 			j++
 			continue
@@ -152,11 +156,24 @@ func (m *Body) plan(template, body []byte, clock Clock) (literals int) {
 	return literals
 }
 
+// goesOn tells whether template and body are alike behind a number: their next
+// tokens are the same, or both are numbers, or both end.
+func (m *Body) goesOn(i, j int, same func(i, j int) bool) bool {
+	switch last := i+1 == len(m.old); {
+	case last || j+1 == len(m.new):
+		return last && j+1 == len(m.new)
+	case same(i+1, j+1):
+		return true
+	default:
+		return m.old[i+1].kind == tokenNumber && m.new[j+1].kind == tokenNumber
+	}
+}
+
 // meet looks for the nearest pair of places, a tokens on in the template and b
 // in the body, from which they agree again. It returns -1 when there is none
 // near.
 func (m *Body) meet(i, j int, same func(i, j int) bool) (a, b int) {
-	const reach = 12
+	const reach = 24
 	for sum := 1; sum <= 2*reach; sum++ {
 		for a := max(0, sum-reach); a <= min(sum, reach); a++ {
 			b := sum - a
@@ -239,7 +256,7 @@ func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int
 			if c.Bool(m.text.at(h), kind == editSame) {
 				kind = editSame
 			} else {
-				kind = m.codeKind(c, int(tk), ctx.last, kind)
+				kind = m.codeKind(c, h+uint32(ctx.last), kind)
 			}
 			ctx.last = kind
 		}
@@ -318,13 +335,13 @@ func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int
 	return dst, nil
 }
 
-// codeKind codes one of the five kinds other than editSame.
-func (m *Body) codeKind(c *Coder, tk int, last, kind editKind) editKind {
-	row := m.op[(tk*4+min(int(last), 3))*8:]
-	node := 1
+// codeKind codes one of the five kinds other than editSame under ctx.
+func (m *Body) codeKind(c *Coder, ctx uint32, kind editKind) editKind {
+	ctx *= 0x2c1b3c6d
 	v := int(kind) - 1
+	node := uint32(1)
 	for i := 2; i >= 0; i-- {
-		node = node<<1 | c.Bit(&row[node], v>>i&1)
+		node = node<<1 | uint32(c.Bit(m.text.at(ctx+node), v>>i&1))
 	}
 	return min(editKind(node-8)+1, editEnd)
 }
@@ -391,7 +408,7 @@ type bodyContext struct {
 
 func (x *bodyContext) hash(kind tokenKind) uint32 {
 	h := x.word + x.since*0x45d9f3b
-	if x.since > 7 {
+	if x.since > 15 {
 		h = uint32(x.at) * 0x45d9f3b
 	}
 	return (h ^ uint32(kind)<<3) * 0x01000193

@@ -5,7 +5,8 @@ package wire
 // that are learned too (SPEC.md 3.6). All arithmetic is on integers, so that
 // both ends, whatever their machine, know the same. Its zero value is untaught.
 type Text struct {
-	table   [textSlots]Bit              // shared by all contexts
+	table   [textSlots]Bit              // shared by the contexts of bytes
+	fields  [textSlots]Bit              // and by those of all else
 	weights [textSets][textInputs]int32 // less textWeight
 }
 
@@ -17,7 +18,7 @@ const (
 )
 
 // at returns the Bit of a context.
-func (t *Text) at(ctx uint32) *Bit { return &t.table[ctx*0x9e3779b1>>16] }
+func (t *Text) at(ctx uint32) *Bit { return &t.fields[ctx*0x9e3779b1>>16] }
 
 // Uint codes an unsigned number whose model belongs to ctx, like Int.Uint, but
 // with ten learned bits below the leading one.
@@ -32,7 +33,7 @@ func (t *Text) Uint(c *Coder, ctx uint32, v uint64) uint64 {
 	}
 	out := uint64(1)
 	i := n - 2
-	for ; i >= 0 && i > n-2-10; i-- {
+	for ; i >= 0 && i > n-2-4; i-- {
 		out = out<<1 | uint64(c.Bit(t.at(ctx+uint32(n)<<16^uint32(out)<<4^0x5bd1e995), int(v>>i)&1))
 	}
 	if i >= 0 {
@@ -50,7 +51,7 @@ func (t *Text) Byte(c *Coder, set int, ctx [textInputs]uint32, b byte) byte {
 		var st [textInputs]int32
 		sum := int64(0)
 		for k := range in {
-			in[k] = t.at(ctx[k] + node*0x3d4d51cb)
+			in[k] = &t.table[(ctx[k]+node*0x3d4d51cb)*0x9e3779b1>>16]
 			st[k] = stretch(in[k].p() >> (probBits - 12))
 			sum += int64(w[k]+textWeight) * int64(st[k])
 		}
