@@ -32,12 +32,6 @@ type span struct {
 	advice
 }
 
-// A list is what a frame is written from or read into.
-type list struct {
-	groups []group            // writing
-	each   func(*group) error // reading: called with each group as it is complete
-}
-
 // payload returns 1 when the group has payload, the index of its models.
 func (g *group) payload() int {
 	if len(g.spans) > 0 {
@@ -61,17 +55,18 @@ func (g *group) size(i int) int {
 	return n
 }
 
-// code writes the frame of l, or reads it. The header comes first: which frames
-// of the peer the writer had rebuilt, and how far its clock has moved.
-func (m *memory) code(c *wire.Coder, l *list) error {
+// code codes the groups of a frame. At the reading end each group's packets are
+// built as soon as it is complete.
+func (m *memory) code(c *wire.Coder, groups []group) error {
 	for i := 0; ; i++ {
-		if !c.Bool(&m.models.more, i < len(l.groups)) {
+		if !c.Bool(&m.models.more, i < len(groups)) {
 			return nil
 		}
-		var scratch group
-		g := &scratch
-		if !c.Reading() {
-			g = &l.groups[i]
+		g := &m.read
+		if c.Reading() {
+			*g = group{members: g.members[:0], spans: g.spans[:0], values: g.values[:0]}
+		} else {
+			g = &groups[i]
 			m.w.current = g
 			for k := range g.members {
 				mb := &g.members[k]
@@ -82,10 +77,10 @@ func (m *memory) code(c *wire.Coder, l *list) error {
 			return err
 		}
 		if c.Reading() {
-			if c.Overrun() > 8 {
+			if c.Overrun() > maxOverrun {
 				return bad("control field too short")
 			}
-			if err := l.each(g); err != nil {
+			if err := m.r.build(g); err != nil {
 				return err
 			}
 		}
@@ -96,18 +91,22 @@ func (m *memory) code(c *wire.Coder, l *list) error {
 	}
 }
 
+// maxOverrun is how many bytes past its end a well-formed control field is read.
+const maxOverrun = 8
+
 // codeHead codes what a frame begins with: whether the peer may refer to it,
 // which frames of the peer its writer had rebuilt, how far the clock moves, and
 // pairs of flows that turned out to be two directions of one conversation.
 func (m *memory) codeHead(c *wire.Coder, h *head) error {
 	md := &m.models
+	before := m.named
 	h.record = c.Bool(&md.record, h.record)
 	h.named = m.named + md.named.Uint(c, h.named-m.named)
 	m.named = h.named
 	m.clock += uint32(md.step.Int(c, int64(int32(h.clock-m.clock))))
-	h.clock = m.clock
+	h.clock, m.ahead = m.clock, 0
 	if c.Reading() {
-		if err := h.catchUp(); err != nil {
+		if err := m.r.out.named(before, m.named, &m.r.memory); err != nil {
 			return err
 		}
 	}
@@ -135,11 +134,10 @@ func (m *memory) codeHead(c *wire.Coder, h *head) error {
 
 // A head is what codeHead codes.
 type head struct {
-	record  bool // the frame's changes are kept for the peer to refer to
-	named   uint64
-	clock   uint32
-	links   []link
-	catchUp func() error // reading: brings the views to what named says
+	record bool // the frame's changes are kept for the peer to refer to
+	named  uint64
+	clock  uint32
+	links  []link
 }
 
 // A link is a pair of flows that are the two directions of one conversation.
@@ -167,7 +165,7 @@ func (m *memory) codeGroup(c *wire.Coder, g *group) error {
 	single := c.Bool(&md.single[pi], len(g.members) == 1)
 	if single {
 		if c.Reading() {
-			g.members = append(m.memberBuf[:0], member{})
+			g.members = append(g.members, member{})
 		}
 		if err := m.codeMember(c, g, pi, 0); err != nil {
 			return err
@@ -209,9 +207,6 @@ func (m *memory) codeMembers(c *wire.Coder, g *group, pi int) error {
 	if from != sourceNone {
 		md.members[from].Code(c, m.present)
 	}
-	if c.Reading() {
-		g.members = m.memberBuf[:0]
-	}
 	for i, cid := range m.candidates {
 		if !m.present[i] {
 			continue
@@ -244,7 +239,7 @@ func (m *memory) codeMembers(c *wire.Coder, g *group, pi int) error {
 		if err := m.codeMember(c, g, pi, i); err != nil {
 			return err
 		}
-		if c.Overrun() > 8 {
+		if c.Overrun() > maxOverrun {
 			return bad("control field too short")
 		}
 	}

@@ -335,7 +335,7 @@ func (m *memory) expectWindow(mb *member) uint16 {
 // next one will be too: a member is compared with the one before.
 func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
 	res := m.room(len(g.members))
-	ahead := uint32(0)
+	ahead := m.ahead
 	for i := range g.members {
 		mb := &g.members[i]
 		if mb.layout.stamp == 0 {
@@ -352,25 +352,50 @@ func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
 		}
 	}
 	m.models.columns[pi][colStamp].Code(c, res)
-	ahead = 0
 	for i := range g.members {
 		mb := &g.members[i]
-		if mb.layout.stamp == 0 || !mb.flow.stamped {
+		f := mb.flow
+		if mb.layout.stamp == 0 {
 			continue
 		}
-		ahead += uint32(res[i])
+		if !f.stamped {
+			f.offset = mb.tsval - m.clock - m.ahead
+			continue
+		}
+		surprise := int32(res[i])
+		m.ahead += uint32(surprise)
 		if c.Reading() {
-			mb.tsval = ahead + mb.flow.offset + m.clock
+			mb.tsval = m.ahead + f.offset + m.clock
 		}
-		// Two like surprises in a row are the host's clock, not the moment.
-		if d := int16(int32(ahead)); int32(d) == int32(ahead) && d == mb.flow.drift {
-			mb.flow.offset += ahead
-			mb.flow.drift = 0
-		} else {
-			mb.flow.drift = d
-		}
+		f.adjust(surprise)
 	}
 }
+
+// adjust moves a flow's offset when its timestamps come out too high, or too
+// low, many times in a row: that is its host's clock, and not the moment.
+func (f *flow) adjust(surprise int32) {
+	sign := int8(1)
+	if surprise < 0 {
+		sign, surprise = -1, -surprise
+	}
+	least := uint16(min(surprise, 1<<16-1))
+	switch {
+	case surprise == 0:
+		f.streak = 0
+	case f.streak*sign <= 0:
+		f.streak, f.least = sign, least
+	default:
+		f.streak += sign
+		f.least = min(f.least, least)
+	}
+	if f.streak*sign >= maxStreak {
+		f.offset += uint32(int32(f.least) * int32(sign))
+		f.streak = 0
+	}
+}
+
+// maxStreak is how many times in a row is many.
+const maxStreak = 5
 
 // expectEcho returns the echoed timestamp that way means.
 func (m *memory) expectEcho(mb *member, way int) (uint32, bool) {
@@ -460,10 +485,10 @@ func (m *memory) codeValues(c *wire.Coder, g *group) error {
 		if n > int(m.limits.Bytes) {
 			return bad("too many holes")
 		}
-		if cap(m.valueBuf) < n {
-			m.valueBuf = make([]uint64, n, 2*n)
+		if cap(g.values) < n {
+			g.values = make([]uint64, n, 2*n)
 		}
-		g.values = m.valueBuf[:n]
+		g.values = g.values[:n]
 	}
 	k := 0
 	for s := range g.spans {
@@ -558,10 +583,7 @@ func (m *memory) learnTCP(g *group, mb *member, n uint32) {
 	f.ack = mb.ack
 	f.started = true
 	if mb.layout.stamp != 0 {
-		if !f.stamped {
-			f.offset = mb.tsval - m.clock
-			f.stamped = true
-		}
+		f.stamped = true
 		f.echo = mb.tsecr
 	}
 }

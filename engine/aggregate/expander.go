@@ -71,16 +71,14 @@ func (x *Expander) expand(f wire.Frame) error {
 	}
 	c := &x.coder
 	c.Read(f.Control)
-	before := x.named
-	h := head{}
-	h.catchUp = func() error { return x.out.named(before, x.named, x.apply) }
+	var h head
 	if err := x.codeHead(c, &h); err != nil {
 		return err
 	}
-	if err := x.code(c, &list{each: x.build}); err != nil {
+	if err := x.code(c, nil); err != nil {
 		return err
 	}
-	if c.Overrun() > 8 || len(x.memory.literals) != 0 {
+	if c.Overrun() > maxOverrun || len(x.memory.literals) != 0 {
 		return bad("length")
 	}
 	if x.digest != f.Digest {

@@ -35,6 +35,7 @@ func NewLane(cfg Config) (*Lane, error) {
 	m.writer.init(&m.cfg, &m.stats)
 	l.Expander.init(cfg.Limits)
 	l.Expander.out = &m.writer
+	l.Expander.memory.r = &l.Expander
 	return l, nil
 }
 

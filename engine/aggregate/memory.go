@@ -28,6 +28,7 @@ type memory struct {
 	models  models
 
 	clock       uint32          // milliseconds, moved on by frames
+	ahead       uint32          // how far the last timestamp of this frame was ahead of the clock
 	named       uint64          // frames of the peer that the last frame named
 	newest      parsers.FlowKey // of the newest context
 	freshWindow uint16          // of the newest context
@@ -35,7 +36,8 @@ type memory struct {
 	lastSlot    uint32          // first slot of the last group of several, plus one
 	serial      uint32          // of the group being coded
 
-	w *writer // nil while reading
+	w *writer   // at the writing end, else nil
+	r *Expander // at the reading end, else nil
 
 	items      []item // what this frame tells the peer's views
 	literals   []byte // writing: of this frame; reading: what is left of them
@@ -44,11 +46,9 @@ type memory struct {
 	present    []bool
 	candidates []uint32
 	scratch    []byte
-	memberBuf  []member // reading
-	spanBuf    []span   // reading
-	bodyBuf    []byte   // reading
-	payload    []byte   // reading: of a group with several spans
-	valueBuf   []uint64 // reading
+	read       group  // reading: the group at hand
+	bodyBuf    []byte // reading
+	payload    []byte // reading: of a group with several spans
 }
 
 // A flow is the context of a CID: what is known of one direction of a
@@ -73,7 +73,8 @@ type flow struct {
 	step      uint16 // what the window last grew by
 	id        uint16
 	idStep    uint16
-	drift     int16 // last surprise of its timestamp
+	least     uint16 // the least of them
+	streak    int8   // surprising timestamps in a row, negative for low ones
 	sumMode   sumMode
 	announced bool // the peer has the context
 	started   bool // TCP: end and ack are known

@@ -189,18 +189,27 @@ func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index 
 		m.appendValues(&p.list[found-1], payload)
 		return int(found - 1)
 	}
-	g := len(p.list)
-	if g < cap(p.list) {
-		p.list = p.list[:g+1] // with the slices of a group of an earlier frame
-	} else {
-		p.list = append(p.list, group{})
-	}
-	at := &p.list[g]
-	*at = group{kind: k, flags: flags, members: at.members[:0], spans: at.spans[:0], values: at.values[:0]}
+	at := m.room(k, flags)
+	g := len(p.groups)
 	p.groups = append(p.groups, pendingGroup{next: p.first[key]})
 	p.first[key] = int32(g) + 1
 	m.describe(src, at, start)
 	m.appendValues(at, payload)
+	return g
+}
+
+// room appends an empty group to the list, with the arrays of one of an earlier
+// frame.
+func (m *Merger) room(k kind, flags uint8) *group {
+	p := &m.pending
+	n := len(p.list)
+	if n < cap(p.list) {
+		p.list = p.list[:n+1]
+	} else {
+		p.list = append(p.list, group{})
+	}
+	g := &p.list[n]
+	*g = group{kind: k, flags: flags, members: g.members[:0], spans: g.spans[:0], values: g.values[:0]}
 	return g
 }
 
@@ -319,10 +328,11 @@ func (m *Merger) verbatim(now time.Duration, packet []byte) {
 	p := &m.pending
 	start := len(m.store)
 	m.store = append(m.store, packet...)
-	p.list = append(p.list, group{kind: kindRaw, spans: []span{{
+	g := m.room(kindRaw, 0)
+	g.spans = append(g.spans, span{
 		body:   m.store[start:len(m.store):len(m.store)],
 		advice: advice{key: verbatimKey ^ uint64(len(packet))},
-	}}})
+	})
 	p.groups = append(p.groups, pendingGroup{})
 	p.barrier = int32(len(p.list)) - 1 // whose flow it is nobody knows
 	m.startData(now)

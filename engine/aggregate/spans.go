@@ -44,7 +44,6 @@ func (m *memory) codeSpans(c *wire.Coder, g *group) error {
 		return bad("number of spans")
 	}
 	if c.Reading() {
-		g.spans = m.spanBuf[:0]
 		m.payload = m.payload[:0]
 	}
 	// what came before, to guess what comes now
@@ -92,13 +91,11 @@ func (m *memory) codeSpans(c *wire.Coder, g *group) error {
 		}
 		g.holes += len(s.holes)
 		before = &m.slots.table[s.slot].next
-		if c.Overrun() > 8 {
+		if c.Overrun() > maxOverrun {
 			return bad("control field too short")
 		}
 	}
-	if c.Reading() {
-		m.spanBuf = g.spans
-	} else {
+	if !c.Reading() {
 		m.w.costs.bodies += c.Cost() - before0
 		g.holes = 0
 		for i := range g.spans {

@@ -24,8 +24,8 @@ type writer struct {
 	rebuilt uint64 // frames of the peer that the Expander has rebuilt
 
 	// What the peer's frames may come to refer to, in the order written.
-	sent       []sentFrame
-	sentItems  []item
+	sent       queue[sentFrame]
+	sentItems  queue[item]
 	unpaired   map[parsers.FlowKey]uint32 // the peer's flows whose other direction is not known
 	links      []link
 	slotOf     map[uint64]uint32 // by key of the span
@@ -36,8 +36,12 @@ type writer struct {
 	costs      groupCosts
 }
 
-// A sentFrame is how many items a frame has in sentItems.
-type sentFrame struct{ items int }
+// A sentFrame is a frame that changed something: its number, from 1, and how
+// many items it has in sentItems.
+type sentFrame struct {
+	number uint64
+	items  int
+}
 
 // maxSentItems bounds what is kept for the peer to refer to: beyond it, frames
 // say that they must not be referred to.
@@ -151,28 +155,30 @@ func (w *writer) reverse(key *parsers.FlowKey) uint32 {
 
 // write writes the control field of a frame.
 func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
-	w.now = now
 	w.literals = w.literals[:0]
 	w.items = w.items[:0]
 	h := head{
-		record: len(w.sentItems)+p.packets <= maxSentItems,
+		record: w.sentItems.len()+p.packets <= maxSentItems,
 		named:  w.rebuilt,
 		clock:  w.tick(now, p),
 		links:  w.links,
 	}
+	w.now = now
 	w.codeHead(c, &h)
 	w.links = w.links[:0]
 	w.costs = groupCosts{begin: c.Cost()}
 	w.stats.Out[PartFrames] += w.costs.begin / 8
-	if err := w.code(c, &list{groups: p.list}); err != nil {
+	if err := w.code(c, p.list); err != nil {
 		panic(err) // a Merger writes what its own limits allow
 	}
 	w.frames++
 	if !h.record {
 		w.items = w.items[:0]
 	}
-	w.sent = append(w.sent, sentFrame{len(w.items)})
-	w.sentItems = append(w.sentItems, w.items...)
+	if len(w.items) > 0 {
+		w.sent.push(sentFrame{w.frames, len(w.items)})
+		w.sentItems.push(w.items...)
+	}
 }
 
 // tick returns what the clock is set to: so that the first timestamp of a known
@@ -189,22 +195,22 @@ func (w *writer) tick(now time.Duration, p *pending) uint32 {
 			}
 		}
 	}
-	return w.clock
+	return w.clock + uint32((now-w.now).Milliseconds())
 }
 
 // named gives the Expander's memory what the peer has rebuilt by now: all that
 // frames up to n changed, of which done were applied before.
-func (w *writer) named(done, n uint64, apply func(*item)) error {
+func (w *writer) named(done, n uint64, m *memory) error {
 	if n > w.frames || n < done {
 		return bad("frames named that were never sent")
 	}
-	for ; done < n; done++ {
-		k := w.sent[0].items
-		for i := range k {
-			apply(&w.sentItems[i])
+	for w.sent.len() > 0 && w.sent.first(1)[0].number <= n {
+		items := w.sentItems.first(w.sent.first(1)[0].items)
+		for i := range items {
+			m.apply(&items[i])
 		}
-		w.sentItems = w.sentItems[k:]
-		w.sent = w.sent[1:]
+		w.sentItems.pop(len(items))
+		w.sent.pop(1)
 	}
 	return nil
 }
