@@ -3,7 +3,6 @@ package aggregate
 import (
 	"errors"
 
-	"sheaf/parsers"
 	"sheaf/tunnel/wire"
 )
 
@@ -43,5 +42,3 @@ func (m *memory) init(limits wire.Limits) {
 	m.limits = limits
 	m.slots.table = make([]slot, 0, limits.Slots)
 }
-
-var _ = parsers.Opaque

@@ -128,6 +128,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 	if src.shape == nil || !bytes.Equal(src.shape.bytes, h) || src.shape.ip != seg.HeaderLen {
 		l := m.writer.layout(h, seg.HeaderLen, seg.Key.Proto)
 		if l == nil || l.kind != k {
+			m.writer.abandon(src)
 			return false
 		}
 		src.shape = l
@@ -145,6 +146,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 	n := len(h)
 	m.rebuilt = appendHeader(m.rebuilt[:0], &src.key, &f, flags, len(payload), checksum.Checksum(payload, 0))
 	if !bytes.Equal(m.rebuilt, packet[:n]) {
+		m.writer.abandon(src)
 		return false
 	}
 	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])

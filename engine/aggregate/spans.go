@@ -82,6 +82,9 @@ func (m *memory) codeSpans(c *wire.Coder, g *group) error {
 		if err := m.codeHoles(c, s); err != nil {
 			return err
 		}
+		if len(s.body)+len(s.holes) == 0 {
+			return bad("empty span")
+		}
 		left -= len(s.body)
 		if c.Reading() && n > 1 {
 			// a later span of the segment may replace the remembered body

@@ -105,6 +105,15 @@ func (w *writer) unlinkSource(src *source) {
 	}
 }
 
+// abandon forgets a flow of which nothing is or will be known to the peer.
+func (w *writer) abandon(src *source) {
+	if src.announced || src.group >= 0 {
+		return
+	}
+	w.unlinkSource(src)
+	delete(w.sources, src.key)
+}
+
 // layout returns the layout for a zeroed header, nil where there cannot be one.
 func (w *writer) layout(h []byte, ip int, proto uint8) *layout {
 	if l := w.shapes[string(h)]; l != nil && l.ip == ip && l.proto == proto {
@@ -161,7 +170,7 @@ func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
 		record: w.sentItems.len()+p.packets <= maxSentItems,
 		named:  w.rebuilt,
 		clock:  w.tick(now, p),
-		links:  w.links,
+		links:  w.sound(w.links),
 	}
 	w.now = now
 	w.codeHead(c, &h)
@@ -195,7 +204,7 @@ func (w *writer) tick(now time.Duration, p *pending) uint32 {
 			}
 		}
 	}
-	return w.clock + uint32((now-w.now).Milliseconds())
+	return w.clock + uint32((now - w.now).Milliseconds())
 }
 
 // named gives the Expander's memory what the peer has rebuilt by now: all that
@@ -230,10 +239,36 @@ func (w *writer) learned(items []item) {
 		if src := w.sources[back]; src != nil && src.announced && src.flow.reverse == 0 {
 			w.links = append(w.links, link{src.cid, it.cid})
 		} else {
-			w.unpaired[it.flow.key] = it.cid
+			w.lonely(it.flow.key, it.cid)
 		}
 	}
 	w.rebuilt++
+}
+
+// lonely notes a flow of the peer whose other direction is not known. Flows
+// that are long gone are sorted out when there are too many.
+func (w *writer) lonely(key parsers.FlowKey, cid uint32) {
+	if len(w.unpaired) > 2*len(w.peers.views)+64 {
+		clear(w.unpaired)
+		for i := range w.peers.views {
+			if v := &w.peers.views[i]; v.valid && v.own == 0 {
+				w.unpaired[v.key] = uint32(i)
+			}
+		}
+	}
+	w.unpaired[key] = cid
+}
+
+// sound drops the pairs whose flows have changed since they were found.
+func (w *writer) sound(links []link) []link {
+	keep := links[:0]
+	for _, l := range links {
+		v := &w.peers.views[l.peer]
+		if f := w.flow(l.own + 1); f != nil && v.valid && v.own == 0 && f.reverse == 0 && v.key == f.key.Reverse() {
+			keep = append(keep, l)
+		}
+	}
+	return keep
 }
 
 // A slotSource is what only the writing end knows of a slot.

@@ -1,0 +1,121 @@
+package aggregate
+
+import "sheaf/tunnel/wire"
+
+// codeStamp codes the timestamps (RFC 7323): the flow's last, moved on by the
+// clock. All flows tick together, nearly, so what one is ahead of the clock the
+// next one will be too: a member is compared with the one before.
+func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
+	res := m.room(len(g.members))
+	ahead := m.ahead
+	for i := range g.members {
+		mb := &g.members[i]
+		if mb.layout.stamp == 0 {
+			continue
+		}
+		if !mb.flow.stamped {
+			mb.tsval = uint32(c.Raw(uint64(mb.tsval), 32))
+			continue
+		}
+		now := mb.tsval - mb.flow.offset - m.clock
+		res[i] = int64(int32(now - ahead))
+		if !c.Reading() {
+			ahead = now
+		}
+	}
+	m.models.columns[pi][colStamp].Code(c, res)
+	for i := range g.members {
+		mb := &g.members[i]
+		f := mb.flow
+		if mb.layout.stamp == 0 {
+			continue
+		}
+		if !f.stamped {
+			f.offset = mb.tsval - m.clock - m.ahead
+			continue
+		}
+		surprise := int32(res[i])
+		m.ahead += uint32(surprise)
+		if c.Reading() {
+			mb.tsval = m.ahead + f.offset + m.clock
+		}
+		f.adjust(surprise)
+	}
+}
+
+// adjust moves a flow's offset when its timestamps come out too high, or too
+// low, many times in a row: that is its host's clock, and not the moment.
+func (f *flow) adjust(surprise int32) {
+	sign := int8(1)
+	if surprise < 0 {
+		sign, surprise = -1, -surprise
+	}
+	least := uint16(min(surprise, 1<<16-1))
+	switch {
+	case surprise == 0:
+		f.streak = 0
+	case f.streak*sign <= 0:
+		f.streak, f.least = sign, least
+	default:
+		f.streak += sign
+		f.least = min(f.least, least)
+	}
+	if f.streak*sign >= maxStreak {
+		f.offset += uint32(int32(f.least) * int32(sign))
+		f.streak = 0
+	}
+}
+
+// maxStreak is how many times in a row is many.
+const maxStreak = 5
+
+// expectEcho returns the echoed timestamp that way means.
+func (m *memory) expectEcho(mb *member, way int) (uint32, bool) {
+	f := mb.flow
+	v := m.view(f)
+	if way == echoSame {
+		return f.echo, true
+	}
+	if !f.stamped && (v == nil || v.count == 0) {
+		return 0, way == echoEdge // a SYN echoes nothing
+	}
+	if v == nil || v.count == 0 {
+		return f.echo + m.clock - f.clock, way == echoEdge
+	}
+	if way == echoNew {
+		return v.stamp, true
+	}
+	if mb.ack == f.ack && f.started {
+		return v.stamp, way == echoEdge
+	}
+	for k := range v.count {
+		if v.edges[k].end != mb.ack {
+			continue
+		}
+		if way == echoOlder {
+			k++
+		}
+		if k < v.count {
+			return v.edges[k].stamp, true
+		}
+		break
+	}
+	return 0, false
+}
+
+func (m *memory) codeEcho(c *wire.Coder, g *group, pi int) {
+	m.codeWays(c, g, pi, colEcho, 1, echoOther,
+		func(mb *member) *uint32 { return &mb.tsecr },
+		func(mb *member, way int) (uint32, bool) {
+			if mb.layout.stamp == 0 {
+				return 0, true
+			}
+			return m.expectEcho(mb, way)
+		},
+		func(mb *member) uint32 {
+			if v := m.view(mb.flow); v != nil {
+				return v.stamp
+			}
+			return mb.flow.echo
+		})
+}
