@@ -29,14 +29,6 @@ type span struct {
 	advice
 }
 
-// payload returns 1 when the group has payload, the index of its models.
-func (g *group) payload() int {
-	if len(g.spans) > 0 {
-		return 1
-	}
-	return 0
-}
-
 // size returns the payload length of member i.
 func (g *group) size(i int) int {
 	n := 0

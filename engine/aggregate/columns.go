@@ -95,9 +95,8 @@ func (m *memory) codeLayout(c *wire.Coder, g *group, mb *member) error {
 	if c.Bool(&md.layoutNew, !known) {
 		var b, was []byte
 		var ip, n int
-		var proto uint8
 		if !c.Reading() {
-			b, ip, n, proto = l.bytes, l.ip, len(l.bytes), l.proto
+			b, ip, n = l.bytes, l.ip, len(l.bytes)
 		}
 		if t.last != nil {
 			was = t.last.bytes
@@ -107,7 +106,6 @@ func (m *memory) codeLayout(c *wire.Coder, g *group, mb *member) error {
 		if n < 20 || n > maxHeader {
 			return bad("length of a layout")
 		}
-		proto = mb.flow.key.Proto
 		if c.Reading() {
 			b = m.scratch[:0]
 		}
@@ -131,7 +129,7 @@ func (m *memory) codeLayout(c *wire.Coder, g *group, mb *member) error {
 		if c.Reading() {
 			m.scratch = b
 			var ok bool
-			if l, ok = newLayout(b, ip, proto); !ok {
+			if l, ok = newLayout(b, ip, mb.flow.key.Proto); !ok {
 				return bad("layout")
 			}
 		}

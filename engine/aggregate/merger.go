@@ -149,7 +149,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 		m.writer.abandon(src)
 		return false
 	}
-	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
+	m.spans = trust(src.stream.Scan(m.cfg.Registry, seg, m.spans[:0]), payload)
 	g := m.group(src, k, flags, payload)
 	pg := &p.groups[g]
 	at := &p.list[g]

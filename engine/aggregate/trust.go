@@ -1,0 +1,56 @@
+package aggregate
+
+import "sheaf/parsers"
+
+// trust returns spans where they describe payload truly: their lengths add up,
+// and every hole can be rebuilt from its number. Else it returns one opaque
+// span: a scanner's mistake costs bytes, never correctness.
+func trust(spans []parsers.Span, payload []byte) []parsers.Span {
+	rest := payload
+	for i := range spans {
+		s := &spans[i]
+		if s.Len <= 0 || s.Len > len(rest) || !trustHoles(s, rest[:s.Len]) {
+			rest = payload
+			spans = spans[:0]
+			break
+		}
+		rest = rest[s.Len:]
+	}
+	if len(rest) == 0 {
+		return spans
+	}
+	return append(spans[:0], parsers.OpaqueSpan(len(payload)))
+}
+
+func trustHoles(s *parsers.Span, b []byte) bool {
+	if s.NumHoles > parsers.MaxHoles {
+		return false
+	}
+	at := 0
+	for k := range s.NumHoles {
+		h := &s.Holes[k]
+		if h.Off < at || h.Len < 1 || h.Off+h.Len > len(b) || h.Counter >= parsers.NumCounters || h.Step > 1 {
+			return false
+		}
+		at = h.Off + h.Len
+		switch h.Kind {
+		case parsers.HoleBig:
+			if h.Len > 8 {
+				return false
+			}
+		case parsers.HoleDecimal:
+			// 19 digits always fit 64 bits
+			if h.Len > 19 || h.Len > 1 && b[h.Off] == '0' {
+				return false
+			}
+			for _, d := range b[h.Off:at] {
+				if d < '0' || d > '9' {
+					return false
+				}
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
