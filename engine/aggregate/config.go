@@ -48,12 +48,25 @@ const (
 	ByLength
 	// ByContent compares messages by their bytes.
 	ByContent
-	// ByNothing compares nothing: bodies are only ever literals.
+	// ByNothing compares nothing: bodies that are no copies are literals.
 	ByNothing
 
 	// ByAll is the default.
 	ByAll = ByEvent | ByName | ByLength | ByContent
 )
+
+// slotHit is the criterion by which spans share a slot.
+func (by Similarity) slotHit() Hit {
+	switch {
+	case by&ByEvent != 0:
+		return HitEvent
+	case by&(ByName|ByLength) == ByName|ByLength:
+		return HitNameLength
+	case by&ByName != 0:
+		return HitName
+	}
+	return HitLength
+}
 
 func (c Config) withDefaults() Config {
 	for _, d := range [...]struct {

@@ -12,6 +12,9 @@ func (m *memory) codeMembers(c *wire.Coder, g *group, pi int) error {
 		from = m.choose(g, home)
 	}
 	from = memberSource(c.Symbol(md.source[pi][:], uint32(from)))
+	if from > sourceOwing {
+		return bad("source of members")
+	}
 	m.candidates = m.list(from, home, m.candidates[:0])
 	m.present = m.present[:0]
 	listed := 0

@@ -316,14 +316,15 @@ func (w *writer) slotKey(s *span) uint64 {
 
 // place finds the slot of a span; where there is none yet, a template for it.
 func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
-	if s.protocol == parsers.Opaque {
-		s.key = w.judge(s)
-	} else {
+	named := s.protocol != parsers.Opaque && w.cfg.Similarity&(ByEvent|ByName|ByLength) != 0
+	if named {
 		s.key = w.slotKey(s)
+	} else {
+		s.key = w.judge(s)
 	}
 	if i, ok := w.slotOf[s.key]; ok {
-		if s.protocol != parsers.Opaque {
-			w.stats.Hits[HitEvent]++
+		if named {
+			w.stats.Hits[w.cfg.Similarity.slotHit()]++
 		}
 		return i, true, 0
 	}

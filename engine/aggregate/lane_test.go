@@ -1,0 +1,354 @@
+package aggregate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"sheaf/tunnel/wire"
+)
+
+func body(round int) string {
+	return fmt.Sprintf(`{"seq":%d,"ts":%d,"temp":%d.%02d,"state":"RUN"}`, round, 1795986473880+50*round, 20+round%7, round*13%100)
+}
+
+// What the design promises for the plainest case: a message to all of a hundred
+// subscribers, and their acknowledgements, are a frame each of a few bytes.
+func TestFanoutCostsLittle(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(100)
+	step := func() {
+		f.send(func(int) []byte { return publish("plant/4/alarms", body(f.round), 0) }, p.run)
+		p.due(f.now + 40*time.Millisecond)
+	}
+	for range 20 {
+		step()
+	}
+	b, n := p.bytes, p.count
+	const rounds = 100
+	for range rounds {
+		step()
+	}
+	if got := p.count[1] - n[1]; got != rounds {
+		t.Errorf("%d frames down for %d messages", got, rounds)
+	}
+	if got := p.count[0] - n[0]; got != rounds {
+		t.Errorf("%d frames up for %d rounds of acknowledgements", got, rounds)
+	}
+	if got := float64(p.bytes[1]-b[1]) / rounds; got > 16 {
+		t.Errorf("%.1f bytes down for a message to 100", got)
+	}
+	if got := float64(p.bytes[0]-b[0]) / rounds; got > 10 {
+		t.Errorf("%.1f bytes up for 100 acknowledgements", got)
+	}
+}
+
+// Packet identifiers that differ from subscriber to subscriber cost nothing
+// once each flow's counter is known.
+func TestHolesArePredicted(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(50)
+	step := func() {
+		f.send(func(i int) []byte { return publish("a/b", body(f.round), 1+i*11+f.round) }, p.run)
+		p.due(f.now + 40*time.Millisecond)
+	}
+	for range 10 {
+		step()
+	}
+	before := p.bytes[1]
+	for range 20 {
+		step()
+	}
+	if got := float64(p.bytes[1]-before) / 20; got > 16 {
+		t.Errorf("%.1f bytes for a message to 50 with identifiers of their own", got)
+	}
+}
+
+func TestSameInputSameFrames(t *testing.T) {
+	run := func() []byte {
+		p := newPair(t, Config{})
+		var all []byte
+		f := newFanout(30)
+		for range 30 {
+			f.send(func(i int) []byte { return publish(fmt.Sprint("t/", i%3), body(f.round), i) }, func(d int, now time.Duration, b []byte) {
+				p.run(d, now, b)
+				all = append(all, p.frame...)
+			})
+		}
+		return all
+	}
+	if !bytes.Equal(run(), run()) {
+		t.Error("two runs gave different frames")
+	}
+}
+
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(64)
+	var packets [2][][]byte
+	round := func() {
+		for d := range packets {
+			packets[d] = packets[d][:0]
+		}
+		f.send(func(i int) []byte { return publish("plant/4/alarms", body(f.round), 5+f.round) },
+			func(d int, _ time.Duration, b []byte) { packets[d] = append(packets[d], b) })
+	}
+	var frame []byte
+	carry := func() {
+		for d := range packets {
+			for _, b := range packets[d] {
+				p.ends[d].Merger.Add(f.now, b)
+			}
+			frame = p.ends[d].Merger.Flush(frame[:0], f.now, FlushEnd)
+			if _, _, err := p.ends[1-d].Expander.Expand(frame); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 200 {
+		round()
+		carry()
+	}
+	var before, after runtime.MemStats
+	total := uint64(0)
+	for range 50 {
+		round()
+		runtime.ReadMemStats(&before)
+		carry()
+		runtime.ReadMemStats(&after)
+		total += after.Mallocs - before.Mallocs
+	}
+	if total > 2 { // the runtime's own
+		t.Errorf("%d allocations in 50 frames each way", total)
+	}
+}
+
+// A flow costs at most 1 KiB in a gateway, its two directions together.
+func TestMemoryPerFlow(t *testing.T) {
+	if testing.Short() {
+		t.Skip("100,000 flows take a second or two: not with -short")
+	}
+	const n = 100_000
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	p := newPair(t, Config{})
+	before := heap()
+	for i := range n {
+		now := time.Duration(i) * 10 * time.Microsecond
+		s := segment{client: i % 65536, port: i / 65536, down: true, flags: 0x18, window: 64, seq: uint32(i), ack: 7, tsval: uint32(i + 1), payload: publish("a", "b", 0)}
+		p.run(1, now, s.packet())
+		a := segment{client: s.client, port: s.port, flags: 0x10, window: 64, seq: 7, ack: uint32(i) + uint32(len(s.payload)), tsval: 9, tsecr: s.tsval}
+		p.run(0, now, a.packet())
+	}
+	p.due(time.Hour)
+	// both gateways' memory together, and two directions of each flow
+	if per := float64(heap()-before) / n / 2; per > 1024 {
+		t.Errorf("%.0f bytes for a flow in a gateway", per)
+	} else {
+		t.Logf("%.0f bytes for a flow in a gateway", per)
+	}
+	runtime.KeepAlive(p)
+}
+
+// Contexts, slots and bodies are bounded: what gave way is announced again when
+// it comes back, and nothing is lost.
+func TestEviction(t *testing.T) {
+	limits := wire.Limits{Flows: 8, Slots: 3, Bodies: 300, Packets: 64, Bytes: 1 << 17}
+	p := newPair(t, Config{Limits: limits})
+	f := newFanout(25)
+	for range 12 {
+		f.send(func(i int) []byte { return publish(fmt.Sprint("topic/", i%7), body(f.round+i), 0) }, p.run)
+		p.due(f.now + 40*time.Millisecond)
+	}
+	for d := range p.ends {
+		m := &p.ends[d].Merger
+		if got := len(m.writer.flows); got > 8 {
+			t.Errorf("%d contexts with a limit of 8", got)
+		}
+		if got := m.writer.slots.bytes; got > 300 {
+			t.Errorf("%d bytes of bodies with a limit of 300", got)
+		}
+		if m.Stats().Evicted == 0 {
+			t.Error("nothing gave way")
+		}
+		if len(m.writer.sources) > 2*8+64 {
+			t.Errorf("%d sources are kept", len(m.writer.sources))
+		}
+	}
+}
+
+func TestIdleContextsGiveWay(t *testing.T) {
+	p := newPair(t, Config{MaxIdle: time.Second})
+	for i := range 20 {
+		s := segment{client: i, flags: 0x18, seq: 1, payload: []byte("x")}
+		p.run(0, time.Duration(i)*2*time.Second, s.packet())
+	}
+	p.due(time.Hour)
+	if got := len(p.ends[0].Merger.writer.flows); got > 2 {
+		t.Errorf("%d contexts though each was idle when the next came", got)
+	}
+}
+
+// Traffic in one direction only: nobody says what was rebuilt, and what is kept
+// to refer to stays bounded.
+func TestOneDirection(t *testing.T) {
+	p := newPair(t, Config{})
+	s := segment{client: 1, flags: 0x18, window: 5, payload: []byte("abc")}
+	for i := range maxSentItems + 5000 {
+		s.seq += 3
+		p.add(0, 0, s.packet())
+		if i%50 == 0 {
+			p.flush(0, 0)
+		}
+	}
+	p.flush(0, 0)
+	w := &p.ends[0].Merger.writer
+	if w.sentItems.len() > maxSentItems || w.sent.len() > maxSentItems {
+		t.Errorf("%d items of %d frames kept", w.sentItems.len(), w.sent.len())
+	}
+	// and the other direction still works when it comes up
+	for range 3 {
+		s.seq += 3
+		p.add(0, 0, s.packet())
+		p.flush(0, 0)
+		a := segment{client: 1, down: true, flags: 0x10, window: 5, ack: s.seq + 3}
+		p.add(1, 0, a.packet())
+		p.flush(1, 0)
+	}
+}
+
+// Both gateways meet a conversation in its middle at the same time, so that
+// neither context names the other: the pair is found later.
+func TestCrossingContextsArePaired(t *testing.T) {
+	p := newPair(t, Config{})
+	up := segment{client: 3, flags: 0x18, window: 9, seq: 100, ack: 5000, tsval: 1, tsecr: 1, payload: []byte("up")}
+	down := segment{client: 3, down: true, flags: 0x18, window: 9, seq: 5000, ack: 100, tsval: 1, tsecr: 1, payload: []byte("down")}
+	p.add(0, 0, up.packet())
+	p.add(1, 0, down.packet())
+	a := p.ends[0].Merger.Flush(nil, 0, FlushEnd)
+	b := p.ends[1].Merger.Flush(nil, 0, FlushEnd)
+	for i, frame := range [][]byte{a, b} {
+		if _, _, err := p.ends[1-i].Expander.Expand(frame); err != nil {
+			t.Fatal(err)
+		}
+		p.sent[i] = nil
+	}
+	for range 3 {
+		up.seq += 2
+		down.seq += 4
+		up.ack, down.ack = down.seq, up.seq
+		p.add(0, 0, up.packet())
+		p.flush(0, 0)
+		p.add(1, 0, down.packet())
+		p.flush(1, 0)
+	}
+	for d := range p.ends {
+		if p.ends[d].Merger.writer.flows[0].reverse == 0 {
+			t.Errorf("direction %d does not know its other direction", d)
+		}
+	}
+}
+
+func TestBrokenFramesEndTheEpoch(t *testing.T) {
+	frames := func(p *pair, n int) (out [][]byte) {
+		f := newFanout(3)
+		for range n {
+			f.send(func(i int) []byte { return publish("a/b", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+				if d == 1 {
+					p.ends[1].Merger.Add(now, b)
+				}
+			})
+			out = append(out, p.ends[1].Merger.Flush(nil, f.now, FlushEnd))
+		}
+		return out
+	}
+	expand := func(p *pair, frame []byte) ([][]byte, error) {
+		got, _, err := p.ends[0].Expander.Expand(frame)
+		return got, err
+	}
+	tests := []struct {
+		name   string
+		damage func([][]byte) [][]byte
+	}{
+		{"lost", func(f [][]byte) [][]byte { return append(f[:2:2], f[3:]...) }},
+		{"twice", func(f [][]byte) [][]byte { return append(f[:3:3], f[2:]...) }},
+		{"digest", func(f [][]byte) [][]byte { f[2][1] ^= 1; return f }},
+		{"control field", func(f [][]byte) [][]byte { f[2][len(f[2])-2] ^= 0x10; return f }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := newPair(t, Config{})
+			var failed error
+			for _, frame := range tt.damage(frames(p, 6)) {
+				got, err := expand(p, frame)
+				if failed != nil && !errors.Is(err, failed) {
+					t.Fatalf("after %v: %v", failed, err)
+				}
+				if err != nil {
+					failed = err
+					if len(got) != 0 {
+						t.Error("packets delivered with an error")
+					}
+				}
+			}
+			if !errors.Is(failed, ErrFrame) {
+				t.Errorf("error %v, expected ErrFrame", failed)
+			}
+		})
+	}
+	t.Run("short", func(t *testing.T) {
+		p := newPair(t, Config{})
+		all := frames(p, 2)
+		for n := range all[0] {
+			if _, err := expand(p, all[0][:n]); !errors.Is(err, wire.ErrShort) {
+				t.Fatalf("%d of %d bytes: %v", n, len(all[0]), err)
+			}
+		}
+		for _, frame := range all {
+			if _, err := expand(p, frame); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := NewLane(Config{}); !errors.Is(err, ErrConfig) {
+		t.Errorf("no registry: %v", err)
+	}
+	p := Config{Limits: wire.Limits{Flows: 1}}
+	p.Registry = newPair(t, Config{}).ends[0].Merger.cfg.Registry
+	if _, err := NewLane(p); !errors.Is(err, ErrConfig) || !errors.Is(err, wire.ErrHello) {
+		t.Errorf("limits: %v", err)
+	}
+}
+
+// Every set of criteria rebuilds exactly, and more criteria cost fewer bytes.
+func TestSimilarity(t *testing.T) {
+	cost := func(by Similarity) (int, *Stats) {
+		p := newPair(t, Config{Similarity: by})
+		f := newFanout(8)
+		for range 40 {
+			f.send(func(i int) []byte { return publish(fmt.Sprint("dev/", i), body(f.round*3+i), 0) }, p.run)
+			p.due(f.now + 40*time.Millisecond)
+		}
+		return p.bytes[1], p.ends[1].Merger.Stats()
+	}
+	nothing, _ := cost(ByNothing)
+	for by, hit := range map[Similarity]Hit{ByEvent: HitEvent, ByName: HitName, ByLength: HitLength, ByContent: HitContent, ByAll: HitNameLength, ByName | ByLength: HitNameLength} {
+		got, stats := cost(by)
+		if got >= nothing {
+			t.Errorf("criteria %b: %d bytes, %d without any", by, got, nothing)
+		}
+		if stats.Hits[hit] == 0 {
+			t.Errorf("criteria %b: no hits by %v: %v", by, hit, stats.Hits)
+		}
+	}
+}
