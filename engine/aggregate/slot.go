@@ -131,8 +131,8 @@ func (t *slots) drop(i uint32) {
 	t.free = append(t.free, i)
 }
 
-// remember makes body, which it copies, the newest of slot i, and keeps all
-// bodies together below max bytes.
+// remember makes body, which it copies, the newest of slot i, the one used last,
+// and keeps the bodies of all other slots together with it below max bytes.
 func (t *slots) remember(i uint32, body []byte, clock uint32, max int) {
 	s := &t.table[i]
 	s.newest = (s.newest + 1) % slotDepth

@@ -1,5 +1,3 @@
-// Package replay runs captures through two gateways in memory and compares what
-// comes out with what went in.
 package replay
 
 import (
@@ -16,19 +14,26 @@ import (
 
 // Config says how to replay.
 type Config struct {
-	Lane aggregate.Config
+	Lane aggregate.Config // its Registry is required
 	// Overhead is what a carrier packet costs beyond its payload, in bytes.
 	Overhead int
 	// Broker, where valid, is which end of a conversation is the broker's.
 	Broker Endpoint
-	// Rebuilt, where not nil, gets every rebuilt packet, borrowed for the call.
-	Rebuilt func(at time.Duration, packet []byte) error
+	// Compare asks for Rivals in the Report.
+	Compare bool
+	// Rebuilt, where not nil, gets every rebuilt packet, borrowed for the call,
+	// and when it left the gateway by the clock of the capture; zero where the
+	// capture has no times.
+	Rebuilt func(at time.Time, packet []byte) error
 	// Progress, where not nil, is called now and then.
 	Progress func()
 }
 
-// CarrierPayload is how many bytes of frames a carrier packet takes.
+// CarrierPayload is how many bytes of a frame a carrier packet takes.
 const CarrierPayload = 1350
+
+// carriers returns how many carrier packets a frame of n bytes takes.
+func carriers(n int) int { return (n + CarrierPayload - 1) / CarrierPayload }
 
 // A Direction is one of the two ways through the lane.
 type Direction int
@@ -38,17 +43,19 @@ const (
 	Down                  // back
 )
 
+func (d Direction) String() string { return [...]string{"up", "down"}[d] }
+
 // Counts are what went through a lane in one direction or in both.
 type Counts struct {
 	Packets        uint64 `json:"packets"`
 	Rebuilt        uint64 `json:"rebuilt"`
 	Identical      uint64 `json:"identical"`
-	Mismatched     uint64 `json:"mismatched"`
-	BytesIn        uint64 `json:"bytes_in"`
+	Mismatched     uint64 `json:"mismatched"` // different, missing, or never sent
+	BytesIn        uint64 `json:"bytes_in"`   // of IP packets
 	Frames         uint64 `json:"frames"`
 	BytesFrames    uint64 `json:"bytes_frames"`
 	CarrierPackets uint64 `json:"carrier_packets"`
-	BytesWire      uint64 `json:"bytes_wire"`
+	BytesWire      uint64 `json:"bytes_wire"` // frames and carrier overhead
 }
 
 func (c *Counts) add(o *Counts) {
@@ -63,28 +70,47 @@ func (c *Counts) add(o *Counts) {
 	c.BytesWire += o.BytesWire
 }
 
-// A Replay is two gateways joined in memory.
+// A FaultError tells that a frame could not be taken apart, which ends a lane's
+// epoch: the codec is at fault, not the capture.
+type FaultError struct {
+	Direction Direction
+	Frame     uint64 // from 1, in its direction
+	Err       error
+}
+
+// Error returns which frame it was and what was wrong with it.
+func (e *FaultError) Error() string {
+	return fmt.Sprintf("frame %d %s could not be expanded: %v", e.Frame, e.Direction, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *FaultError) Unwrap() error { return e.Err }
+
+// A Replay is two gateways joined in memory. Make one with New for each capture.
 type Replay struct {
-	cfg  Config
-	ends [2]*aggregate.Lane // Up: beside the clients; Down: beside the broker
-	way  [2]way
-	side *sides
-	now  time.Duration
-	// Encode and Decode are the time spent in the lanes' mergers and expanders.
+	cfg    Config
+	ends   [2]*aggregate.Lane // Up: beside the clients; Down: beside the broker
+	ways   [2]way
+	sides  *sides
+	now    time.Duration // of the last frame
+	last   time.Duration // of the last packet
+	first  time.Time     // when the capture began; zero if it does not say
+	number int           // of the last packet in its capture
+	skips  map[pcap.SkipReason]uint64
+	fault  error
+	// Encode and Decode are the time spent in mergers and in expanders.
 	Encode, Decode time.Duration
-	// Worst is the first difference found, for a message.
+	// Worst describes the first packet that came out different, if there is one.
 	Worst string
 }
 
 // A way is one direction of a Replay.
 type way struct {
 	Counts
-	frame []byte
-	sent  []byte // the packets of the frame to be
-	queue map[parsers.FlowKey][]sentPacket
+	frame  []byte
+	ledger ledger
+	rivals []rival
 }
-
-type sentPacket struct{ from, to int }
 
 // New returns a Replay at the start of a lane's life. The gateways agree on a
 // version and on limits as live ones do.
@@ -95,50 +121,55 @@ func New(cfg Config) (*Replay, error) {
 	}
 	peer, _, err := wire.ParseHello(wire.AppendHello(nil, hello))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("starting a lane: %w", err)
 	}
 	if _, cfg.Lane.Limits, err = wire.Negotiate(hello, peer); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("starting a lane: %w", err)
 	}
-	r := &Replay{cfg: cfg, side: newSides(cfg.Lane.Registry, cfg.Broker)}
+	r := &Replay{cfg: cfg, skips: make(map[pcap.SkipReason]uint64)}
 	for i := range r.ends {
 		if r.ends[i], err = aggregate.NewLane(cfg.Lane); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("starting a lane: %w", err)
 		}
-		r.way[i].queue = make(map[parsers.FlowKey][]sentPacket)
+		if cfg.Compare {
+			if r.ways[i].rivals, err = newRivals(); err != nil {
+				return nil, err
+			}
+		}
 	}
+	r.sides = newSides(cfg.Lane.Registry, cfg.Broker)
 	return r, nil
 }
 
-// Add takes the next packet of the capture, borrowed for the call.
+// Add takes the next packet of the capture, borrowed for the call. Time must not
+// run backwards.
 func (r *Replay) Add(at time.Duration, packet []byte) error {
 	if err := r.advance(at, false); err != nil {
 		return err
 	}
-	key, dir := r.side.of(packet)
-	w := &r.way[dir]
+	if r.sides.full() && r.ways[Up].ledger.empty() && r.ways[Down].ledger.empty() {
+		r.sides.forget()
+	}
+	r.last = at
+	r.number++
+	f := r.sides.flow(packet)
+	w := &r.ways[f.dir]
 	w.Packets++
 	w.BytesIn += uint64(len(packet))
-	from := len(w.sent)
-	w.sent = append(w.sent, packet...)
-	w.queue[key] = append(w.queue[key], sentPacket{from, len(w.sent)})
+	w.ledger.send(f, r.number, packet)
 	start := time.Now()
-	r.ends[dir].Merger.Add(at, packet)
+	r.ends[f.dir].Merger.Add(at, packet)
 	r.Encode += time.Since(start)
 	return r.advance(at, true)
 }
 
 // Finish sends what still waits.
-func (r *Replay) Finish() error {
-	if err := r.advance(1<<62, true); err != nil {
-		return err
-	}
-	return nil
-}
+func (r *Replay) Finish() error { return r.advance(1<<62, true) }
 
-// advance moves the clock, flushing what is due on the way: before at, or at it too.
+// advance moves the clock, flushing what is due on the way: before at, or at it
+// too. What is due first goes first.
 func (r *Replay) advance(at time.Duration, inclusive bool) error {
-	for {
+	for r.fault == nil {
 		next, dir, why := at, -1, aggregate.FlushEnd
 		for d := range r.ends {
 			due, reason, ok := r.ends[d].Merger.Deadline()
@@ -151,61 +182,80 @@ func (r *Replay) advance(at time.Duration, inclusive bool) error {
 		}
 		r.now = max(r.now, next)
 		if err := r.flush(Direction(dir), why); err != nil {
-			return err
+			r.fault = err
 		}
 	}
+	return r.fault
 }
 
+// flush sends a frame and checks what becomes of it.
 func (r *Replay) flush(dir Direction, why aggregate.Reason) error {
-	w := &r.way[dir]
+	w := &r.ways[dir]
 	start := time.Now()
 	w.frame = r.ends[dir].Merger.Flush(w.frame[:0], r.now, why)
 	middle := time.Now()
 	packets, n, err := r.ends[1-dir].Expander.Expand(w.frame)
-	r.Encode += middle.Sub(start)
 	r.Decode += time.Since(middle)
-	if err != nil {
-		return fmt.Errorf("frame %d %s: %w", w.Frames+1, [...]string{"up", "down"}[dir], err)
-	}
+	r.Encode += middle.Sub(start)
 	w.Frames++
-	w.BytesFrames += uint64(n)
-	carriers := uint64(n+CarrierPayload-1) / CarrierPayload
-	w.CarrierPackets += carriers
-	w.BytesWire += uint64(n) + carriers*uint64(r.cfg.Overhead)
-	for _, p := range packets {
-		w.Rebuilt++
-		key := flowOf(p)
-		q := w.queue[key]
-		if len(q) == 0 {
-			w.Mismatched++
-			r.note("a packet of %v that was not sent", key)
-			continue
+	w.BytesFrames += uint64(len(w.frame))
+	w.CarrierPackets += uint64(carriers(len(w.frame)))
+	w.BytesWire += uint64(len(w.frame) + carriers(len(w.frame))*r.cfg.Overhead)
+	if err == nil && n != len(w.frame) {
+		err = fmt.Errorf("%d of its %d bytes were left over", len(w.frame)-n, len(w.frame))
+	}
+	if err != nil {
+		for d := range r.ways {
+			r.ways[d].Mismatched += r.ways[d].ledger.pending()
 		}
-		was := w.sent[q[0].from:q[0].to]
-		w.queue[key] = q[1:]
-		if string(was) == string(p) {
-			w.Identical++
-		} else {
-			w.Mismatched++
-			r.note("sent %x, rebuilt %x", was, p)
+		return &FaultError{Direction: dir, Frame: w.Frames, Err: err}
+	}
+	for _, v := range w.rivals {
+		if err := v.frame(&w.ledger); err != nil {
+			return err
+		}
+	}
+	return r.check(dir, packets)
+}
+
+// check compares the packets of a frame with those that were sent.
+func (r *Replay) check(dir Direction, packets [][]byte) error {
+	w := &r.ways[dir]
+	identical := uint64(0)
+	for _, p := range packets {
+		switch sent, number, ok := w.ledger.take(r.sides, dir, p); {
+		case ok && string(sent) == string(p):
+			identical++
+		case ok:
+			r.note("packet %d %s, %s", number, dir, difference(sent, p))
+		default:
+			r.note("frame %d %s held a packet of %d bytes that was not sent", w.Frames, dir, len(p))
 		}
 		if r.cfg.Rebuilt != nil {
-			if err := r.cfg.Rebuilt(r.now, p); err != nil {
+			if err := r.cfg.Rebuilt(r.wall(), p); err != nil {
 				return err
 			}
 		}
 	}
-	for key, q := range w.queue {
-		if len(q) > 0 {
-			w.Mismatched += uint64(len(q))
-			r.note("%d packets of %v lost", len(q), key)
-		}
+	if number, lost := w.ledger.lost(); lost {
+		r.note("packet %d %s was lost", number, dir)
 	}
-	clear(w.queue)
-	w.sent = w.sent[:0]
+	w.Rebuilt += uint64(len(packets))
+	w.Identical += identical
+	w.Mismatched += max(uint64(len(packets)), w.ledger.size()) - identical
+	w.ledger.reset()
 	return nil
 }
 
+// wall returns the time of the last frame by the clock of the capture.
+func (r *Replay) wall() time.Time {
+	if r.first.IsZero() {
+		return r.first
+	}
+	return r.first.Add(r.now)
+}
+
+// note keeps the first difference.
 func (r *Replay) note(format string, args ...any) {
 	if r.Worst == "" {
 		r.Worst = fmt.Sprintf(format, args...)
@@ -213,43 +263,52 @@ func (r *Replay) note(format string, args ...any) {
 }
 
 // Way returns what was counted in a direction.
-func (r *Replay) Way(d Direction) Counts { return r.way[d].Counts }
+func (r *Replay) Way(d Direction) Counts { return r.ways[d].Counts }
 
-// Stats returns what the merger of a direction counted.
+// Stats returns what the merger of a direction counted, valid until the next call.
 func (r *Replay) Stats(d Direction) *aggregate.Stats { return r.ends[d].Merger.Stats() }
 
 // Total returns what was counted in both directions.
 func (r *Replay) Total() Counts {
-	c := r.way[Up].Counts
-	c.add(&r.way[Down].Counts)
+	c := r.ways[Up].Counts
+	c.add(&r.ways[Down].Counts)
 	return c
 }
 
-// Run replays a capture to its end. The FileError of a damaged capture is
-// returned after everything before the damage was replayed.
+// progressEvery is after how many records Progress is called.
+const progressEvery = 4096
+
+// Run replays a capture to its end. Of a damaged capture it replays what is
+// before the damage and returns the *pcap.FileError. A *FaultError says that the
+// lane broke down. Of the records read, those skipped held no packet to replay.
 func (r *Replay) Run(in *pcap.Reader) (records, skipped uint64, err error) {
 	var clock pcap.Clock
 	for {
 		p, err := in.Next()
+		if errors.Is(err, io.EOF) && !errors.As(err, new(*pcap.FileError)) {
+			return records, skipped, r.Finish()
+		}
 		if err != nil {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
-			if end := r.Finish(); end != nil {
-				err = end
-			}
-			return records, skipped, err
+			return records, skipped, errors.Join(r.Finish(), err)
 		}
 		records++
 		if p.Skip != pcap.SkipNone {
 			skipped++
+			r.skips[p.Skip]++
+			r.number++
 			continue
 		}
-		if err := r.Add(clock.At(p.Time), p.Data); err != nil {
-			return records, skipped, fmt.Errorf("packet %d: %w", p.Number, err)
+		if r.first.IsZero() {
+			r.first = p.Time
 		}
-		if r.cfg.Progress != nil && records%4096 == 0 {
+		if err := r.Add(clock.At(p.Time), p.Data); err != nil {
+			return records, skipped, err
+		}
+		if r.cfg.Progress != nil && records%progressEvery == 0 {
 			r.cfg.Progress()
 		}
 	}
 }
+
+// registry returns the table of protocols in use.
+func (r *Replay) registry() *parsers.Registry { return r.cfg.Lane.Registry }

@@ -1,8 +1,11 @@
 package replay
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
+	"strconv"
 
 	"sheaf/parsers"
 )
@@ -13,89 +16,207 @@ type Endpoint struct {
 	Port uint16
 }
 
-// sides tells which way a packet goes: who in a conversation is the client.
-type sides struct {
-	ports  map[uint16]bool
-	broker Endpoint
-	known  map[parsers.FlowKey]Direction
+// ParseEndpoint parses ADDR or ADDR:PORT; IPv6 addresses before a port stand in
+// brackets.
+func ParseEndpoint(s string) (Endpoint, error) {
+	addr, err := netip.ParseAddr(s)
+	port := uint16(0)
+	if err != nil {
+		ap, perr := netip.ParseAddrPort(s)
+		addr, port = ap.Addr(), ap.Port()
+		if err = perr; err == nil && port == 0 {
+			err = strconv.ErrRange
+		}
+	}
+	if err != nil || addr.Zone() != "" {
+		return Endpoint{}, fmt.Errorf("bad broker address %q: expected ADDR or ADDR:PORT, for example 10.2.0.10:1883 or [fd00::10]:1883", s)
+	}
+	return Endpoint{Addr: addr.Unmap(), Port: port}, nil
 }
 
-func newSides(reg *parsers.Registry, broker Endpoint) *sides {
-	s := &sides{ports: make(map[uint16]bool), broker: broker, known: make(map[parsers.FlowKey]Direction)}
-	for _, p := range reg.ServerPorts() {
-		s.ports[p] = true
+// String returns the text form, which ParseEndpoint parses.
+func (e Endpoint) String() string {
+	if e.Port == 0 {
+		return e.Addr.String()
 	}
+	return netip.AddrPortFrom(e.Addr, e.Port).String()
+}
+
+// is tells whether a packet's end is the broker.
+func (e Endpoint) is(addr netip.Addr, port uint16) bool {
+	return addr == e.Addr && (e.Port == 0 || e.Port == port)
+}
+
+// sides tells which way a packet goes: who in a conversation is the client.
+type sides struct {
+	known   map[uint16]bool // ports of brokers
+	broker  Endpoint
+	met     bool // the broker was
+	flows   map[parsers.FlowKey]*flow
+	hosts   map[parsers.FlowKey]Direction // by addresses alone: what a flow without ports goes by
+	service map[service]*uint64
+}
+
+// A service is a port of a conversation's broker side.
+type service struct {
+	proto uint8
+	port  uint16
+}
+
+// A flow is what is remembered of one.
+type flow struct {
+	dir         Direction
+	first, last int     // its entries in the ledger, plus one; 0 if it has none
+	bytes       *uint64 // of its service
+}
+
+// maxFlows bounds the flows remembered. When it is reached all are forgotten,
+// as soon as no packet waits.
+const maxFlows = 1 << 20
+
+func newSides(reg *parsers.Registry, broker Endpoint) *sides {
+	s := &sides{known: make(map[uint16]bool), broker: broker, service: make(map[service]*uint64)}
+	for _, p := range reg.ServerPorts() {
+		s.known[p] = true
+	}
+	s.forget()
 	return s
 }
 
-// of returns the flow of a packet and its direction.
-func (s *sides) of(packet []byte) (parsers.FlowKey, Direction) {
+func (s *sides) full() bool { return len(s.flows) >= maxFlows }
+
+func (s *sides) forget() {
+	s.flows = make(map[parsers.FlowKey]*flow)
+	s.hosts = make(map[parsers.FlowKey]Direction)
+}
+
+// flow returns the flow of a packet.
+func (s *sides) flow(packet []byte) *flow {
 	key := flowOf(packet)
-	if d, ok := s.known[key]; ok {
-		return key, d
+	f := s.flows[key]
+	if f == nil {
+		f = s.meet(packet, key)
 	}
-	d := s.judge(packet, &key)
-	s.known[key], s.known[key.Reverse()] = d, 1-d
-	return key, d
+	*f.bytes += uint64(len(packet))
+	return f
 }
 
-func (s *sides) judge(packet []byte, key *parsers.FlowKey) Direction {
+// meet makes a flow and its reverse.
+func (s *sides) meet(packet []byte, key parsers.FlowKey) *flow {
+	reverse := key.Reverse()
+	hosts := parsers.FlowKey{Src: key.Src, Dst: key.Dst, Version: key.Version}
+	dir, sure := s.judge(packet, key)
+	if sure {
+		s.hosts[hosts], s.hosts[hosts.Reverse()] = dir, 1-dir
+	} else if d, ok := s.hosts[hosts]; ok {
+		dir = d
+	}
+	port := key.DstPort
+	if dir == Down {
+		port = key.SrcPort
+	}
+	n := s.service[service{key.Proto, port}]
+	if n == nil {
+		n = new(uint64)
+		s.service[service{key.Proto, port}] = n
+	}
+	f := &flow{dir: dir, bytes: n}
+	s.flows[key] = f
+	if reverse != key { // as that of a host that talks to itself
+		s.flows[reverse] = &flow{dir: 1 - dir, bytes: n}
+	}
+	return f
+}
+
+// judge returns which way a new flow goes, and whether more than chance says so.
+func (s *sides) judge(packet []byte, key parsers.FlowKey) (dir Direction, sure bool) {
 	if s.broker.Addr.IsValid() {
-		port := s.broker.Port
 		switch {
-		case key.DstAddr() == s.broker.Addr && (port == 0 || port == key.DstPort):
-			return Up
-		case key.SrcAddr() == s.broker.Addr && (port == 0 || port == key.SrcPort):
-			return Down
+		case s.broker.is(key.DstAddr(), key.DstPort):
+			s.met = true
+			return Up, true
+		case s.broker.is(key.SrcAddr(), key.SrcPort):
+			s.met = true
+			return Down, true
 		}
 	}
-	if s.ports[key.DstPort] != s.ports[key.SrcPort] {
-		if s.ports[key.DstPort] {
-			return Up
+	if d, s := s.known[key.DstPort], s.known[key.SrcPort]; d != s {
+		if d {
+			return Up, true
 		}
-		return Down
+		return Down, true
 	}
-	// A SYN comes from the client; else the lower port is the service's.
-	if key.Proto == 6 && len(packet) >= 40 && key.Version == 4 {
-		if t := int(packet[0]&15) * 4; len(packet) > t+13 && packet[t+13]&0x12 == 2 {
-			return Up
+	if key.Proto == protoTCP {
+		switch _, t, _ := transport(packet); {
+		case len(packet) <= t+13:
+		case packet[t+13]&flagsSYN == flagSYN: // it comes from the client
+			return Up, true
+		case packet[t+13]&flagsSYN == flagsSYN:
+			return Down, true
 		}
 	}
-	if key.DstPort != key.SrcPort {
-		if key.DstPort < key.SrcPort {
-			return Up
-		}
-		return Down
+	switch { // the lower port is the service's
+	case key.DstPort < key.SrcPort:
+		return Up, true
+	case key.DstPort > key.SrcPort:
+		return Down, true
+	case bytes.Compare(key.Src[:], key.Dst[:]) < 0:
+		return Up, false
 	}
-	if string(key.Src[:]) < string(key.Dst[:]) {
-		return Up
-	}
-	return Down
+	return Down, false
 }
 
-// flowOf returns the key of a packet's flow, as well as it can be told: it only
-// has to be the same for packets whose order matters.
+const (
+	protoTCP = 6
+	protoUDP = 17
+
+	flagSYN  = 0x02
+	flagsSYN = 0x12 // SYN and ACK
+)
+
+// flowOf returns the key of a packet's flow, as well as it can be told: it has to
+// be the same for packets whose order matters. Of fragments it has no ports.
 func flowOf(p []byte) (key parsers.FlowKey) {
 	if len(p) == 0 {
 		return key
 	}
-	t := 0
 	switch {
 	case p[0]>>4 == 4 && len(p) >= 20:
-		key.Version, key.Proto = 4, p[9]
+		key.Version = 4
 		copy(key.Src[:], p[12:16])
 		copy(key.Dst[:], p[16:20])
-		t = int(p[0]&15) * 4
 	case p[0]>>4 == 6 && len(p) >= 40:
-		key.Version, key.Proto = 6, p[6]
+		key.Version = 6
 		copy(key.Src[:], p[8:24])
 		copy(key.Dst[:], p[24:40])
-		t = 40
 	default:
 		return key
 	}
-	if (key.Proto == 6 || key.Proto == 17) && len(p) >= t+4 {
+	proto, t, whole := transport(p)
+	key.Proto = proto
+	if whole && (proto == protoTCP || proto == protoUDP) && len(p) >= t+4 {
 		key.SrcPort, key.DstPort = binary.BigEndian.Uint16(p[t:]), binary.BigEndian.Uint16(p[t+2:])
 	}
 	return key
+}
+
+// transport returns the protocol of an IP packet's payload and where it begins.
+// It is not whole in a fragment.
+func transport(p []byte) (proto uint8, at int, whole bool) {
+	if p[0]>>4 == 4 {
+		return p[9], int(p[0]&15) * 4, binary.BigEndian.Uint16(p[6:])&0x3fff == 0
+	}
+	const hopByHop, routing, fragment, destination = 0, 43, 44, 60 // RFC 8200 section 4
+	proto, at = p[6], 40
+	for len(p) >= at+8 {
+		switch proto {
+		case hopByHop, routing, destination:
+			proto, at = p[at], at+8+8*int(p[at+1])
+		case fragment:
+			return p[at], at + 8, false
+		default:
+			return proto, at, true
+		}
+	}
+	return proto, at, true
 }

@@ -1,0 +1,14 @@
+// Package sheaf is the root of a program that binds alike pub-sub packets
+// together on one side of a narrow link and rebuilds them, byte for byte, on
+// the other. It holds no code; README.md says what the program does, and the
+// packages are
+//
+//	tools/sheaf      the command
+//	tools/...        replay, captures of our own making, benchmarks
+//	pcap             capture files
+//	engine/aggregate the core: what goes in comes out, in fewer bytes
+//	tunnel/wire      the frame codec and its specification, SPEC.md
+//	parsers          IP packets, and the messages in them
+//
+// Imports point down this list only.
+package sheaf

@@ -1,0 +1,194 @@
+package aggregate
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sheaf/parsers/builtin"
+)
+
+const ms = time.Millisecond
+
+// A moment is a packet at a time, or only a time.
+type moment struct {
+	at time.Duration
+	segment
+}
+
+func ack(client int, seq uint32) segment {
+	return segment{client: client, flags: 0x10, seq: 1, ack: seq, window: 5}
+}
+
+func data(client int, body string) segment {
+	return segment{client: client, flags: 0x18, seq: uint32(len(body)), payload: publish("t/"+body, body, 0)}
+}
+
+func TestDeadline(t *testing.T) {
+	flag := func(f uint8) segment { return segment{client: 1, flags: f} }
+	mqtt := func(b ...byte) segment { return segment{client: 1, flags: 0x18, payload: b} }
+	tests := []struct {
+		name  string
+		in    []moment
+		cfg   Config
+		at    time.Duration
+		why   Reason
+		quiet bool // nothing is due
+	}{
+		{name: "nothing", quiet: true},
+		{name: "data waits for the window", in: []moment{{10 * ms, data(1, "a")}}, at: 15 * ms, why: FlushWindow},
+		{name: "from the first segment on", in: []moment{{10 * ms, data(1, "a")}, {13 * ms, data(2, "b")}}, at: 15 * ms, why: FlushWindow},
+		{name: "a window of its own", in: []moment{{10 * ms, data(1, "a")}}, cfg: Config{Window: 70 * ms}, at: 80 * ms, why: FlushWindow},
+		{name: "no window", in: []moment{{10 * ms, data(1, "a")}}, cfg: Config{Window: -1}, at: 10 * ms, why: FlushWindow},
+		{name: "a burst ends with quiet", in: []moment{{10 * ms, data(1, "a")}, {10 * ms, data(2, "a")}}, at: 11 * ms, why: FlushQuiet},
+		{name: "a burst goes on", in: []moment{{10 * ms, data(1, "a")}, {10 * ms, data(2, "a")}, {10*ms + 500*time.Microsecond, data(3, "a")}}, at: 11*ms + 500*time.Microsecond, why: FlushQuiet},
+		{name: "acknowledgements wait longer", in: []moment{{10 * ms, ack(1, 5)}}, at: 35 * ms, why: FlushAck},
+		{name: "and ride with data", in: []moment{{10 * ms, ack(1, 5)}, {12 * ms, data(2, "a")}}, at: 17 * ms, why: FlushWindow},
+		{name: "but not of a busy flow", in: []moment{{10 * ms, ack(1, 1)}, {10 * ms, ack(1, 2)}, {11 * ms, ack(1, 3)}, {12 * ms, ack(1, 4)}}, at: 17 * ms, why: FlushWindow},
+		{name: "PUBACK is one", in: []moment{{10 * ms, mqtt(0x40, 2, 0, 9)}}, at: 35 * ms, why: FlushAck},
+		{name: "a SYN goes at once", in: []moment{{10 * ms, data(2, "a")}, {12 * ms, flag(flagSYN)}}, at: 12 * ms, why: FlushUrgent},
+		{name: "a FIN", in: []moment{{12 * ms, flag(flagFIN | flagACK)}}, at: 12 * ms, why: FlushUrgent},
+		{name: "a RST", in: []moment{{12 * ms, flag(flagRST)}}, at: 12 * ms, why: FlushUrgent},
+		{name: "a PINGREQ", in: []moment{{12 * ms, mqtt(0xc0, 0)}}, at: 12 * ms, why: FlushUrgent},
+		{name: "a CONNECT", in: []moment{{12 * ms, mqtt(0x10, 12, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, 0)}}, at: 12 * ms, why: FlushUrgent},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.cfg.Registry = builtin.Registry()
+			l, err := NewLane(tt.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &l.Merger
+			for _, in := range tt.in {
+				m.Add(in.at, in.packet())
+			}
+			at, why, ok := m.Deadline()
+			if ok == tt.quiet || ok && (at != tt.at || why != tt.why) {
+				t.Errorf("due %v at %v for %v, expected at %v for %v", ok, at, why, tt.at, tt.why)
+			}
+		})
+	}
+	t.Run("ICMP", func(t *testing.T) {
+		l, _ := NewLane(Config{Registry: builtin.Registry()})
+		l.Merger.Add(3*ms, icmp())
+		if at, why, _ := l.Merger.Deadline(); at != 3*ms || why != FlushUrgent {
+			t.Errorf("a ping is due at %v for %v", at, why)
+		}
+	})
+}
+
+// The first of many connects goes at once, the others share frames.
+func TestPace(t *testing.T) {
+	l, _ := NewLane(Config{Registry: builtin.Registry()})
+	m := &l.Merger
+	m.Add(10*ms, segment{client: 1, flags: flagSYN}.packet())
+	if at, _, _ := m.Deadline(); at != 10*ms {
+		t.Fatalf("due at %v", at)
+	}
+	m.Flush(nil, 10*ms, FlushUrgent)
+	m.Add(10*ms+1, segment{client: 2, flags: flagSYN}.packet())
+	if at, _, _ := m.Deadline(); at != 11*ms {
+		t.Errorf("the second is due at %v", at)
+	}
+	m.Flush(nil, 11*ms, FlushUrgent)
+	m.Add(20*ms, segment{client: 3, flags: flagSYN}.packet())
+	if at, _, _ := m.Deadline(); at != 20*ms {
+		t.Errorf("after a pause one is due at %v", at)
+	}
+}
+
+// A group whose members are those of a known set waits for nobody.
+func TestComplete(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(10)
+	for range 3 {
+		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
+		p.due(f.now + 40*ms)
+	}
+	m := &p.ends[1].Merger
+	n := 0
+	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+		if d == 0 {
+			return
+		}
+		n++
+		m.Add(now, b)
+		at, why, _ := m.Deadline()
+		if complete := why == FlushComplete && at == now; complete != (n == 10) {
+			t.Errorf("after %d of 10 members: due at %v for %v", n, at-now, why)
+		}
+	})
+}
+
+func TestFull(t *testing.T) {
+	p := newPair(t, Config{})
+	s := segment{client: 1, flags: 0x18}
+	n := 0
+	for ; ; n++ {
+		s.payload = []byte(fmt.Sprintf("%1400d", n*n*7919))
+		p.add(0, 0, s.packet())
+		s.seq += 1400
+		if _, why, _ := p.ends[0].Merger.Deadline(); why == FlushFull {
+			break
+		}
+	}
+	if n*1400 > maxStore {
+		t.Errorf("%d bytes before the frame was full", n*1400)
+	}
+	p.flush(0, 0)
+}
+
+// Within a flow nothing overtakes: a segment never joins a group before that of
+// an earlier segment, nor one before a packet that could be of any flow.
+func TestOrderWithinFlow(t *testing.T) {
+	p := newPair(t, Config{})
+	a, b := ack(1, 5), ack(2, 5)
+	d := data(1, "x")
+	for _, s := range []segment{a, d, a, b, d, d} {
+		p.add(0, 0, s.packet())
+	}
+	bad := a.packet()
+	bad[3]++ // the length is wrong: nobody can tell what it is
+	p.add(0, 0, bad)
+	p.add(0, 0, a.packet())
+	p.flush(0, 0)
+	if got := p.ends[0].Merger.Stats().Verbatim; got != 1 {
+		t.Errorf("%d packets verbatim", got)
+	}
+}
+
+func TestStatsAddUp(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(20)
+	for range 30 {
+		f.send(func(i int) []byte { return publish(fmt.Sprint("t/", i%4), body(f.round), i%2) }, p.run)
+	}
+	p.add(1, f.now, []byte{0x45, 1, 2})
+	p.flush(1, f.now)
+	p.due(time.Hour)
+	for d := range p.ends {
+		s := p.ends[d].Merger.Stats()
+		in, out := uint64(0), 0.0
+		for i := range NumParts {
+			in += s.In[i]
+			out += s.Out[i]
+		}
+		if in != s.BytesIn {
+			t.Errorf("direction %d: parts of %d bytes in, %d in all", d, in, s.BytesIn)
+		}
+		// each control field ends with a byte that is not full
+		if diff := float64(s.BytesFrames) - out; diff < -1 || diff > 1.5*float64(s.Frames) {
+			t.Errorf("direction %d: parts of %.1f bytes out, %d in all, %d frames", d, out, s.BytesFrames, s.Frames)
+		}
+	}
+	var messages uint64
+	for k, e := range p.ends[1].Merger.Stats().Messages {
+		if k.Event != "" {
+			messages += e.Messages
+		}
+	}
+	if messages != 600 {
+		t.Errorf("%d messages counted, 600 sent", messages)
+	}
+}

@@ -1,0 +1,95 @@
+package sheaf
+
+import (
+	"bytes"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// layers says which packages of this module a package may depend on, directly
+// or not, by the longest prefix that fits. "std" allows nothing outside the
+// standard library either.
+var layers = map[string][]string{
+	"sheaf":                  {},
+	"sheaf/pcap":             {},
+	"sheaf/parsers":          {},
+	"sheaf/parsers/":         {"sheaf/parsers"},
+	"sheaf/parsers/builtin":  {"sheaf/parsers", "sheaf/parsers/"},
+	"sheaf/tunnel/wire":      {"std"},
+	"sheaf/engine/aggregate": {"sheaf/tunnel/wire", "sheaf/parsers"},
+	"sheaf/tools/":           {"sheaf/"},
+	"sheaf/tools/mkcapture":  {"sheaf/tools/mkcapture/"},
+}
+
+// core are the packages that know no goroutine, clock, log or I/O.
+var core = []string{"sheaf/parsers", "sheaf/parsers/", "sheaf/tunnel/wire", "sheaf/engine/aggregate"}
+
+// forbidden are what the core may not import itself.
+var forbidden = []string{"net", "os", "log", "log/slog", "sync", "runtime", "context", "io/fs", "os/signal", "syscall"}
+
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v\n%s", args, err, stderr.String())
+	}
+	return strings.Fields(string(out))
+}
+
+func fits(path string, patterns []string) bool {
+	for _, p := range patterns {
+		if path == p || strings.HasSuffix(p, "/") && strings.HasPrefix(path, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// rule returns the longest key of layers that fits path.
+func rule(path string) (string, bool) {
+	best, found := "", false
+	for p := range layers {
+		if fits(path, []string{p}) && len(p) >= len(best) {
+			best, found = p, true
+		}
+	}
+	return best, found
+}
+
+func TestImportsPointDown(t *testing.T) {
+	for _, path := range goList(t, "./...") {
+		key, ok := rule(path)
+		if !ok {
+			t.Errorf("%s has no place in the layers: say which packages it may import", path)
+			continue
+		}
+		allowed := layers[key]
+		for _, dep := range goList(t, "-deps", path) {
+			own := dep == "sheaf" || strings.HasPrefix(dep, "sheaf/")
+			switch {
+			case dep == path:
+			case own && !fits(dep, allowed):
+				t.Errorf("%s depends on %s, which is not below it", path, dep)
+			case !own && fits("std", allowed) && strings.Contains(strings.SplitN(dep, "/", 2)[0], "."):
+				t.Errorf("%s depends on %s, outside the standard library", path, dep)
+			}
+		}
+	}
+}
+
+func TestCoreIsPure(t *testing.T) {
+	for _, path := range goList(t, "./...") {
+		if !fits(path, core) {
+			continue
+		}
+		for _, imp := range goList(t, "-f", `{{join .Imports "\n"}}`, path) {
+			if fits(imp, forbidden) {
+				t.Errorf("%s imports %s", path, imp)
+			}
+		}
+	}
+}

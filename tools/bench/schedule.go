@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"sheaf/engine/aggregate"
+	"sheaf/parsers/builtin"
+)
+
+// window is how long segments may wait in all that is measured.
+const window = 5 * time.Millisecond
+
+func newLanes() (ends [2]*aggregate.Lane, err error) {
+	for i := range ends {
+		ends[i], err = aggregate.NewLane(aggregate.Config{Window: window, Registry: builtin.Registry()})
+		if err != nil {
+			return ends, err
+		}
+	}
+	return ends, nil
+}
+
+// A schedule says which packets of a source go into which frame.
+type schedule struct {
+	steps   []step
+	packets int
+	bytes   int // of all frames
+}
+
+// A step is a frame: all packets of a direction that came since its last one.
+type step struct {
+	after int // packets of both directions before it
+	dir   int
+	now   time.Duration
+	why   aggregate.Reason
+}
+
+// newSchedule runs a source through a lane as gateways would.
+func newSchedule(src source) (*schedule, error) {
+	ends, err := newLanes()
+	if err != nil {
+		return nil, err
+	}
+	s := &schedule{}
+	now := time.Duration(0)
+	var frame []byte
+	// advance flushes what is due before at, or at it too; what is due first
+	// goes first.
+	advance := func(at time.Duration, inclusive bool) error {
+		for {
+			next, dir, why := at, -1, aggregate.FlushEnd
+			for d := range ends {
+				due, reason, ok := ends[d].Merger.Deadline()
+				if ok && (due < next || inclusive && due <= next && dir < 0) {
+					next, dir, why = due, d, reason
+				}
+			}
+			if dir < 0 {
+				return nil
+			}
+			now = max(now, next)
+			frame = ends[dir].Merger.Flush(frame[:0], now, why)
+			if _, _, err := ends[1-dir].Expander.Expand(frame); err != nil {
+				return fmt.Errorf("frame %d: %w", len(s.steps)+1, err)
+			}
+			s.bytes += len(frame)
+			s.steps = append(s.steps, step{s.packets, dir, now, why})
+		}
+	}
+	for p := range src {
+		if err := advance(p.at, false); err != nil {
+			return nil, err
+		}
+		ends[p.dir].Merger.Add(p.at, p.data)
+		s.packets++
+		if err := advance(p.at, true); err != nil {
+			return nil, err
+		}
+	}
+	return s, advance(1<<62, true)
+}
+
+// A batch is the packets of a frame.
+type batch struct {
+	bytes []byte
+	at    []time.Duration
+	ends  []int
+}
+
+func (b *batch) add(p *packet) {
+	b.bytes = append(b.bytes, p.data...)
+	b.at = append(b.at, p.at)
+	b.ends = append(b.ends, len(b.bytes))
+}
+
+func (b *batch) reset() { b.bytes, b.at, b.ends = b.bytes[:0], b.at[:0], b.ends[:0] }
+
+// frames calls do for each frame with its packets, borrowed for the call.
+func (s *schedule) frames(src source, do func(*step, *batch) error) error {
+	var batches [2]batch
+	next, n := 0, 0
+	for p := range src {
+		batches[p.dir].add(&p)
+		n++
+		for next < len(s.steps) && s.steps[next].after == n {
+			st := &s.steps[next]
+			next++
+			if err := do(st, &batches[st.dir]); err != nil {
+				return err
+			}
+			batches[st.dir].reset()
+		}
+	}
+	if next != len(s.steps) || n != s.packets {
+		return fmt.Errorf("the source had %d packets, the schedule %d", n, s.packets)
+	}
+	return nil
+}

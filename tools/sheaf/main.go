@@ -1,0 +1,77 @@
+// Sheaf binds alike pub-sub packets together at one end of a WAN link and hands
+// the original packets out again at the other end.
+//
+//	sheaf replay capture.pcap      what it would save on this traffic
+//
+// Each subcommand is a file of its own, named after it. All of them report
+// errors on standard error, one a line, and exit with 2 where the command line
+// or a file could not be used; 1 is for what a subcommand is asked to find out.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes.
+const (
+	exitOK        = 0
+	exitDifferent = 1 // a packet came out different
+	exitUnusable  = 2 // the command line or a file
+)
+
+// A status is an exit code for which everything has been said.
+type status int
+
+// Error returns the code.
+func (s status) Error() string { return fmt.Sprintf("exit code %d", int(s)) }
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run runs the command line and returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	var code status
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &code):
+		return int(code)
+	}
+	complain(stderr, err)
+	return exitUnusable
+}
+
+// complain reports an error.
+func complain(stderr io.Writer, err error) { fmt.Fprintf(stderr, "sheaf: %v\n", err) }
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sheaf",
+		Short: "Merges alike pub-sub packets across a WAN link, byte for byte",
+		Long: `sheaf binds alike pub-sub packets together at one end of a WAN link and hands
+the original packets out again at the other end, byte for byte.`,
+		SilenceErrors: true, // run reports them
+		SilenceUsage:  true,
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
+	root.AddCommand(newReplay())
+	return root
+}
+
+// usage adds to an error where to find help.
+func usage(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%w; see '%s --help'", err, cmd.CommandPath())
+}
