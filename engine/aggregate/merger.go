@@ -287,7 +287,7 @@ func (m *Merger) describe(src *source, g *group, start int) {
 		}
 		end := start + s.Len - out
 		*t = span{body: m.store[start:end:end], holes: holes, advice: advice{
-			key: s.Key, split: s.Body - before, at: s.At,
+			key: s.Key, message: s.Key, split: s.Body - before, at: s.At,
 			protocol: s.Protocol, name: s.Name, class: s.Class,
 		}}
 		if len(s.Event) > 0 {

@@ -13,6 +13,7 @@ const maxSpans = wire.MaxPacket
 // advice is what the writing end knows about a span beyond its bytes.
 type advice struct {
 	key      uint64 // of the slot it belongs to
+	message  uint64 // names protocol, kind and event; the same for all parts of a message
 	split    int    // where its message body begins, in the body without holes
 	at       int    // where it starts inside its message
 	protocol parsers.ProtocolID

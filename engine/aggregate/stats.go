@@ -53,6 +53,8 @@ type Stats struct {
 	Hits        [NumHits]uint64
 	NoHits      uint64 // spans that found nothing to be compared with
 	Messages    map[EventKey]*EventStats
+
+	parts map[uint64]*EventStats // by what the parts of a message have in common
 }
 
 // A Hit is the criterion by which a span found what it was compared with.

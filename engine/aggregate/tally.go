@@ -12,8 +12,12 @@ type groupCosts struct {
 	topics float64 // the part of it before the message bodies
 }
 
-// event returns where the messages of a span are counted.
-func (s *Stats) event(sp *span) *EventStats {
+// event returns where the messages of a span are counted. Only the first part
+// of a message says what its event is; the others have the same key.
+func (s *Stats) event(sp *span, message uint64) *EventStats {
+	if e := s.parts[message]; e != nil && sp.at > 0 {
+		return e
+	}
 	key := EventKey{Protocol: sp.protocol, Name: sp.name, Event: string(sp.event)}
 	if s.Messages == nil {
 		s.Messages = make(map[EventKey]*EventStats)
@@ -28,6 +32,12 @@ func (s *Stats) event(sp *span) *EventStats {
 		}
 		e = &EventStats{}
 		s.Messages[key] = e
+	}
+	if message != 0 && len(s.parts) < maxEvents {
+		if s.parts == nil {
+			s.parts = make(map[uint64]*EventStats)
+		}
+		s.parts[message] = e
 	}
 	return e
 }
@@ -70,7 +80,7 @@ func (w *writer) tally(c *wire.Coder, g *group) {
 		sp := &g.spans[i]
 		e := w.slots.table[sp.slot].source.event
 		if e == nil || w.cfg.Similarity&ByEvent == 0 {
-			e = s.event(sp)
+			e = s.event(sp, sp.message)
 		}
 		if sp.at == 0 {
 			e.Messages += uint64(len(g.members))

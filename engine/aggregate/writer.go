@@ -34,6 +34,7 @@ type writer struct {
 	zstd       *zstd.Encoder
 	compressed []byte
 	costs      groupCosts
+	effort     int // literal bytes of this frame given to the Text model
 }
 
 // A sentFrame is a frame that changed something: its number, from 1, and how
@@ -165,6 +166,7 @@ func (w *writer) reverse(key *parsers.FlowKey) uint32 {
 // write writes the control field of a frame.
 func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
 	w.literals = w.literals[:0]
+	w.effort = 0
 	w.items = w.items[:0]
 	h := head{
 		record: w.sentItems.len()+p.packets <= maxSentItems,
@@ -435,7 +437,7 @@ func (w *writer) settle(s *span) {
 			w.slotAlike[k] = s.slot
 		}
 	}
-	sl.source.event = w.stats.event(s)
+	sl.source.event = w.stats.event(s, s.message)
 }
 
 // bulky tells whether a body is better left to the literals.
@@ -443,15 +445,25 @@ func (w *writer) bulky(m *wire.Body, template, body []byte) bool {
 	if w.cfg.Similarity&ByNothing != 0 {
 		return true
 	}
-	if len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128 {
+	if w.effort <= maxEffort && (len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128) {
+		w.effort += len(body) // at the most
 		return false
 	}
-	if len(template) == 0 || len(body) > 4*wire.MaxLiterals && !similar(template, body) {
+	if len(template) == 0 || len(body) > 4*wire.MaxLiterals && !similar(template, body) || w.effort > maxEffort {
 		return true
 	}
-	n := m.Literals(template, body)
-	return n > wire.MaxLiterals || n > 64 && n > len(body)*3/4
+	n := m.Plan(template, body, wire.MaxLiterals)
+	if n > wire.MaxLiterals || n > 64 && n > len(body)*3/4 {
+		return true
+	}
+	w.effort += n
+	return false
 }
+
+// maxEffort bounds the literal bytes of a frame that the Text model takes: it
+// is good at few bytes, and a hundred times slower than zstd, which is left the
+// rest.
+const maxEffort = 4 << 10
 
 // entered notes that a layout has a place in the table.
 func (w *writer) entered(*layout) {}

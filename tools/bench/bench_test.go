@@ -19,7 +19,7 @@ func fanout(tb testing.TB, messages int) *trace {
 
 // benchmark runs a source through new lanes again and again, and reports a part
 // of the cost for each packet.
-func benchmark(b *testing.B, src source, warm float64, part func(*cost) uint64) {
+func benchmark(b *testing.B, src source, warm int, part func(*cost) uint64) {
 	s, err := newSchedule(src)
 	if err != nil {
 		b.Fatal(err)
@@ -31,7 +31,7 @@ func benchmark(b *testing.B, src source, warm float64, part func(*cost) uint64) 
 		if err != nil {
 			b.Fatal(err)
 		}
-		c, err := s.runLanes(ends, src, int(warm*float64(s.packets)), clock())
+		c, err := s.runLanes(ends, src, warm, clock())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -43,34 +43,35 @@ func benchmark(b *testing.B, src source, warm float64, part func(*cost) uint64) 
 }
 
 func BenchmarkEncode(b *testing.B) {
-	benchmark(b, fanout(b, 200).packets, warmUp, func(c *cost) uint64 { return c.encode })
+	t := fanout(b, 200)
+	benchmark(b, t.packets, t.warmUp(), func(c *cost) uint64 { return c.encode })
 }
 
 func BenchmarkDecode(b *testing.B) {
-	benchmark(b, fanout(b, 200).packets, warmUp, func(c *cost) uint64 { return c.decode })
+	t := fanout(b, 200)
+	benchmark(b, t.packets, t.warmUp(), func(c *cost) uint64 { return c.decode })
 }
 
 // BenchmarkFlows is encode and decode together.
 func BenchmarkFlows(b *testing.B) {
 	for _, n := range flowNumbers(testing.Short()) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			packets := 2*n*flowRounds + max(2*n*flowRounds, flowLeast)
-			benchmark(b, flowPackets(n, packets), float64(2*n*flowRounds)/float64(packets),
-				func(c *cost) uint64 { return c.encode + c.decode })
+			src, warm := flowSource(n)
+			benchmark(b, src, warm, func(c *cost) uint64 { return c.encode + c.decode })
 		})
 	}
 }
 
 // BenchmarkZstd is what BenchmarkEncode is compared with.
 func BenchmarkZstd(b *testing.B) {
-	src := fanout(b, 200).packets
-	s, err := newSchedule(src)
+	t := fanout(b, 200)
+	s, err := newSchedule(t.packets)
 	if err != nil {
 		b.Fatal(err)
 	}
 	var sum cost
 	for b.Loop() {
-		c, err := s.runZstd(src, int(warmUp*float64(s.packets)), clock())
+		c, err := s.runZstd(t.packets, t.warmUp(), clock())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -63,10 +63,15 @@ const (
 	flowLeast  = 100_000 // packets of the measurement, at least
 )
 
+// flowSource returns a source of n flows, and how many of its packets are warm-up.
+func flowSource(n int) (src source, warm int) {
+	warm = max(2*n*flowRounds, flowLeast/5)
+	return flowPackets(n, warm+max(2*n*flowRounds, flowLeast)), warm
+}
+
 func flowsOf(n int, full func() error) (Flows, error) {
 	r := Flows{Flows: n}
-	warm := max(2*n*flowRounds, flowLeast/5)
-	src := flowPackets(n, warm+max(2*n*flowRounds, flowLeast))
+	src, warm := flowSource(n)
 	s, err := newSchedule(src)
 	if err != nil {
 		return r, err

@@ -54,7 +54,7 @@ func TestSizes(t *testing.T) {
 // TestSpeed holds that lanes allocate nothing in the steady state, and that a
 // pass makes the frames of its schedule.
 func TestSpeed(t *testing.T) {
-	s, err := speedOf("fanout", fanout(t, 300).packets, 2)
+	s, err := speedOf("fanout", fanout(t, 300), 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ sizes
 
 func TestConclude(t *testing.T) {
 	size := Size{Name: "tiny", Sheaf: 3, Must: 2}
-	slow := &Speed{Encode: Spread{Median: targetEncode + 1}}
+	slow := []Speed{{Encode: Spread{Median: targetEncode + 1}}}
 	big := Flows{Flows: 1000, Growth: 1, Heap: [2]float64{0, targetMemory + 1}}
 	for _, c := range []struct {
 		name   string
@@ -161,7 +161,7 @@ func TestConclude(t *testing.T) {
 		{"size", Result{Sizes: []Size{size}}, true, true, "MISSED: size of tiny: 3.00 B, must 2 B"},
 		{"size, unchecked", Result{Sizes: []Size{size}}, false, false, "MISSED: size of tiny"},
 		{"time", Result{Speed: slow}, true, false, "MISSED: encode takes 1501 ns"},
-		{"allocations", Result{Speed: &Speed{DecodeAllocs: 1}}, true, true, "MISSED: decode allocates 1.0000"},
+		{"allocations", Result{Speed: []Speed{{DecodeAllocs: 1}}}, true, true, "MISSED: decode allocates 1.0000"},
 		{"memory", Result{Flows: []Flows{big}}, true, true, "MISSED: with 1,000 flows a gateway remembers 1025 B"},
 		{"growth", Result{Flows: []Flows{{Flows: 100, Growth: 1}, {Flows: 1000, Growth: 3}}}, true, false, "MISSED: with 1,000 flows a packet takes 3.00 times"},
 	} {
@@ -185,7 +185,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err, errs.String())
 	}
-	for _, want := range []string{"captures: made in memory", "fanout-100 ", "fanoutskew-20-qos1", "sizes: ", "speed: "} {
+	for _, want := range []string{"captures: made in memory", "fanout-100 ", "fanoutskew-20-qos1", "sizes: ", "speed: ", "speed of other traffic: ", "telemetry-200"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -195,7 +195,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var r Result
-	if err := json.Unmarshal(b, &r); err != nil || len(r.Sizes) < 5 || r.Speed == nil || r.Flows != nil {
+	if err := json.Unmarshal(b, &r); err != nil || len(r.Sizes) < 5 || len(r.Speed) < 2 || r.Flows != nil {
 		t.Errorf("%v, %+v", err, r)
 	}
 	for _, name := range []string{"cpu.prof", "mem.prof"} {

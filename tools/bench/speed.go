@@ -14,9 +14,6 @@ const (
 	targetAllocs = 0.001 // for a packet: none but those of tables that still grow
 )
 
-// warmUp is the part of a trace before the measurement.
-const warmUp = 0.2
-
 // A Speed is what packets take, in nanoseconds and allocations for each.
 type Speed struct {
 	Name         string  `json:"name"`
@@ -31,31 +28,83 @@ type Speed struct {
 	Ratio        float64 `json:"encode_zstd_ratio"` // of the medians
 }
 
-func measureSpeed(o options) (*Speed, error) {
-	passes, messages := 9, 600
-	if o.short {
-		passes, messages = 3, 200
-	}
+// A speedTrace is traffic whose speed is measured.
+type speedTrace struct {
+	name string
+	load func() (*trace, error)
+}
+
+// speedTraces returns the traffic to measure with, that with targets first.
+func speedTraces(o options) []speedTrace {
+	var all []speedTrace
 	if o.captures == "" {
-		t, err := makeTrace(capgen.Fanout, capgen.Config{Clients: 100, Messages: messages})
+		messages := 600
+		if o.short {
+			messages = 200
+		}
+		for _, m := range []struct {
+			name     string
+			workload capgen.Workload
+			config   capgen.Config
+		}{
+			{"fanout-100", capgen.Fanout, capgen.Config{Clients: 100, Messages: messages}},
+			{"telemetry-200", capgen.Telemetry, capgen.Config{Clients: 200, Messages: 20}},
+			{"control-200", capgen.Control, capgen.Config{Clients: 200, Messages: 30}},
+			{"mixed-50", capgen.Mixed, capgen.Config{Clients: 50, Messages: messages * 4}},
+		} {
+			all = append(all, speedTrace{m.name, func() (*trace, error) { return makeTrace(m.workload, m.config) }})
+		}
+		return all
+	}
+	names := []string{
+		"mqtt-fanout-100-qos0", "mqtt-telemetry-200-qos1", "mqtt-control-200", "mqtt-mixed-50x20",
+		"mqtt-fanout-10-qos0", "mqtt-fanout-100-qos1", "mqtt-fanout-500-qos0",
+	}
+	if o.short {
+		names = names[:3]
+	}
+	for _, name := range names {
+		path := filepath.Join(o.captures, "full", name+".pcap.gz")
+		all = append(all, speedTrace{name, func() (*trace, error) { return loadTrace(path) }})
+	}
+	return all
+}
+
+// measureSpeed measures the speed of the first trace, which has targets, and
+// in fewer passes that of the others.
+func measureSpeed(o options) ([]Speed, error) {
+	passes, others := 9, 3
+	if o.short {
+		passes, others = 3, 1
+	}
+	if o.passes > 0 {
+		passes, others = o.passes, o.passes
+	}
+	var all []Speed
+	for i, st := range speedTraces(o) {
+		t, err := st.load()
 		if err != nil {
 			return nil, err
 		}
-		return speedOf("fanout-100", t.packets, passes)
+		n := passes
+		if i > 0 {
+			n = others
+		}
+		s, err := speedOf(st.name, t, n)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", st.name, err)
+		}
+		all = append(all, *s)
 	}
-	t, err := loadTrace(filepath.Join(o.captures, "full", "mqtt-fanout-100-qos0.pcap.gz"))
-	if err != nil {
-		return nil, err
-	}
-	return speedOf("mqtt-fanout-100-qos0", t.packets, passes)
+	return all, nil
 }
 
-func speedOf(name string, src source, passes int) (*Speed, error) {
+func speedOf(name string, t *trace, passes int) (*Speed, error) {
+	src, warm := t.packets, t.warmUp()
 	s, err := newSchedule(src)
 	if err != nil {
 		return nil, err
 	}
-	warm := int(warmUp * float64(s.packets))
 	r := &Speed{Name: name, Passes: passes}
 	var encode, decode, rival []float64
 	for range passes {
@@ -102,6 +151,25 @@ func (s *Speed) table() *table {
 		fmt.Sprintf("%d ns, 0 allocs", targetDecode), s.Decode.Median <= targetDecode && s.DecodeAllocs < targetAllocs)
 	t.add("zstd SpeedDefault", fmt.Sprintf("%.0f", s.Zstd.Median), fmt.Sprintf("%.0f", s.Zstd.Min), "", "", "")
 	t.add("encode / zstd", fmt.Sprintf("%.2f", s.Ratio), fmt.Sprintf("%.2f", s.Encode.Min/s.Zstd.Min), "", "below 1", verdict(s.Ratio < 1))
+	return t
+}
+
+// otherSpeeds is the table of what has no targets.
+func otherSpeeds(all []Speed) *table {
+	t := &table{
+		title: "speed of other traffic: one core, the least of some passes, no targets",
+		heading: []string{
+			"", "packets/frame", "encode ns/packet", "decode ns/packet", "zstd ns/packet", "encode / zstd",
+			"encode allocs/packet", "decode allocs/packet",
+		},
+	}
+	for i := range all {
+		s := &all[i]
+		t.add(s.Name, fmt.Sprintf("%.0f", float64(s.Packets)/float64(max(s.Frames, 1))),
+			fmt.Sprintf("%.0f", s.Encode.Min), fmt.Sprintf("%.0f", s.Decode.Min), fmt.Sprintf("%.0f", s.Zstd.Min),
+			fmt.Sprintf("%.2f", s.Encode.Min/s.Zstd.Min),
+			fmt.Sprintf("%.4f", s.EncodeAllocs), fmt.Sprintf("%.4f", s.DecodeAllocs))
+	}
 	return t
 }
 

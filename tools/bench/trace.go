@@ -55,6 +55,9 @@ func (t *trace) packets(yield func(packet) bool) {
 	}
 }
 
+// warmUp returns how many packets are no part of the measurement: a fifth.
+func (t *trace) warmUp() int { return len(t.entries) / 5 }
+
 func (t *trace) add(at time.Duration, dir int, data []byte) {
 	t.bytes = append(t.bytes, data...)
 	t.entries = append(t.entries, traceEntry{at, dir, len(t.bytes)})

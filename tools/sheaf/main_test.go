@@ -179,6 +179,12 @@ func TestReadingFails(t *testing.T) {
 }
 
 func TestWritingFails(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err == nil {
+		got := sheaf(t, nil, "replay", "--out", "/dev/full", captured("fanout-10-ipv6.pcap.gz"))
+		if got.code != exitUnusable || !strings.Contains(got.stderr, "--out /dev/full") || strings.Contains(got.stdout, "DIFFERENT") {
+			t.Errorf("%+v", got)
+		}
+	}
 	var errs bytes.Buffer
 	code := run([]string{"replay", captured("fanout-10-ipv6.pcap.gz")}, nil, &failing{}, &errs)
 	if code != exitUnusable || !strings.Contains(errs.String(), "writing the report on") {

@@ -62,9 +62,13 @@ func (o *rebuiltFile) close() error {
 	if o.zip != nil {
 		errs = append(errs, o.zip.Close())
 	}
-	errs = append(errs, o.buf.Flush(), o.file.Close())
-	o.file = nil
+	errs = append(errs, o.buf.Flush())
 	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("--out %s: %w", printable(o.path), err) // discard removes it
+	}
+	err := o.file.Close()
+	o.file = nil
+	if err != nil {
 		return fmt.Errorf("--out %s: %w", printable(o.path), err)
 	}
 	return nil
@@ -73,8 +77,11 @@ func (o *rebuiltFile) close() error {
 // discard removes a file that was not finished. After close it does nothing.
 func (o *rebuiltFile) discard() {
 	if o.file != nil {
+		info, err := o.file.Stat()
 		o.file.Close()
-		os.Remove(o.path)
+		if err == nil && info.Mode().IsRegular() { // and no device or pipe
+			os.Remove(o.path)
+		}
 		o.file = nil
 	}
 }

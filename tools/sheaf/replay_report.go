@@ -39,6 +39,8 @@ func writeVerdict(w io.Writer, p *replay.Report) {
 	switch {
 	case replayed == 0:
 		fmt.Fprintln(w, "  nothing to replay")
+	case p.Exact() && p.Error != "":
+		fmt.Fprintf(w, "  broken off after %s of %s, which came out identical\n", number(p.Identical), number(replayed))
 	case p.Exact():
 		fmt.Fprintf(w, "  all %s came out identical\n", number(replayed))
 	default:

@@ -16,6 +16,8 @@ type Body struct {
 	new  []token
 	tail Bit
 
+	planned bool // ops are those of the next Code
+
 	// Split, where a writing Coder is to set it before Code, is an offset into
 	// the body; SplitCost is then what the bytes before it cost, in bits.
 	Split     int
@@ -83,9 +85,11 @@ func (k Clock) advance(n number) int64 {
 	return n.value
 }
 
-// plan fills m.ops with the edits that turn template into body and returns how
-// many literal bytes they have.
-func (m *Body) plan(template, body []byte, clock Clock) (literals int) {
+// Plan works out the edits that turn template into body, for the next call of
+// Code with the two, and returns how many literal bytes they have. It gives up
+// at more than limit of them, and returns what it had by then.
+func (m *Body) Plan(template, body []byte, limit int) (literals int) {
+	m.planned = false
 	m.ops = m.ops[:0]
 	m.old = tokens(m.old[:0], template)
 	m.new = tokens(m.new[:0], body)
@@ -109,6 +113,9 @@ func (m *Body) plan(template, body []byte, clock Clock) (literals int) {
 			i++
 			j++
 			continue
+		}
+		if literals > limit {
+			return literals
 		}
 		numbers := old[i].kind == tokenNumber && new[j].kind == tokenNumber &&
 			alike(template[old[i].at:old[i].at+old[i].n], text(new[j]))
@@ -153,6 +160,7 @@ func (m *Body) plan(template, body []byte, clock Clock) (literals int) {
 	if i < len(old) {
 		emit(editEnd, 0)
 	}
+	m.planned = literals <= limit
 	return literals
 }
 
@@ -204,19 +212,15 @@ func alike(old, new []byte) bool {
 	return o.frac == n.frac && bytes.Equal(appendLike(buf[:0], n.value, o), new)
 }
 
-// Literals returns how many literal bytes body would need against template.
-func (m *Body) Literals(template, body []byte) int {
-	return m.plan(template, body, Clock{})
-}
-
 // Code codes body as an edit of template. A reading Coder ignores body and
 // appends to dst, to which at most limit bytes are added; a writing Coder
 // returns dst as it was. Template and body are borrowed for the call.
 func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int) ([]byte, error) {
 	start := len(dst)
-	if !c.reading {
-		m.plan(template, body, clock)
+	if !c.reading && !m.planned {
+		m.Plan(template, body, len(body))
 	}
+	m.planned = false
 	var ctx bodyContext
 	out := dst // reading: what there is of the body; writing: unused
 	done := 0  // writing: how much of body has been coded

@@ -1,0 +1,27 @@
+package main
+import ("testing";"os";"runtime";"runtime/pprof")
+func TestAllocProbe(t *testing.T) {
+	name := os.Getenv("ALLOC")
+	if name == "" { t.Skip() }
+	tr, err := loadTrace("../../../shared/captures/full/"+name+".pcap.gz")
+	if err != nil { t.Fatal(err) }
+	s, err := newSchedule(tr.packets)
+	if err != nil { t.Fatal(err) }
+	ends, _ := newLanes()
+	started := false
+	runtime.MemProfileRate = 0
+	cl := func() uint64 { return 0 }
+	n := 0
+	src := func(yield func(packet) bool) {
+		for p := range tr.packets {
+			n++
+			if !started && n > tr.warmUp() { started = true; runtime.MemProfileRate = 1 }
+			if !yield(p) { return }
+		}
+	}
+	if _, err := s.runLanes(ends, src, tr.warmUp(), cl); err != nil { t.Fatal(err) }
+	runtime.MemProfileRate = 0
+	f, _ := os.Create("/tmp/b/alloc.prof")
+	pprof.Lookup("allocs").WriteTo(f, 0)
+	f.Close()
+}

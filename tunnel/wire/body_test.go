@@ -1,0 +1,302 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// genBytes draws a body: JSON, fields, text in several scripts, or bytes.
+func genBytes(t *rapid.T, label string) []byte {
+	switch rapid.IntRange(0, 4).Draw(t, label+" kind") {
+	case 0:
+		return rapid.SliceOfN(rapid.Byte(), 0, 80).Draw(t, label)
+	case 1:
+		return []byte(rapid.StringMatching(`(\{"[a-z]{1,5}":[0-9]{1,4}(\.[0-9]{1,3})?(,"[a-z]{1,5}":"[a-z0-9]{0,6}"){0,3}\})?`).Draw(t, label))
+	case 2:
+		return []byte(rapid.StringMatching(`([0-9]{15,22}|0{1,3}[0-9]{1,4}|[0-9]{1,18}\.[0-9]{1,18}|[,;. ])*`).Draw(t, label))
+	case 3:
+		return []byte(rapid.StringOfN(rapid.SampledFrom([]rune("aé€😀 Ω9.0")), 0, 40, -1).Draw(t, label))
+	}
+	return []byte(rapid.StringOfN(rapid.SampledFrom([]rune("ab1.0 ")), 0, 60, -1).Draw(t, label))
+}
+
+// genPair draws a template and a body that is often like it.
+func genPair(t *rapid.T) (template, body []byte) {
+	template = genBytes(t, "template")
+	if rapid.IntRange(0, 3).Draw(t, "alike") == 0 {
+		return template, genBytes(t, "body")
+	}
+	body = bytes.Clone(template)
+	for range rapid.IntRange(0, 4).Draw(t, "changes") {
+		at := rapid.IntRange(0, len(body)).Draw(t, "at")
+		end := min(len(body), at+rapid.IntRange(0, 6).Draw(t, "gone"))
+		with := rapid.SliceOfN(rapid.SampledFrom([]byte("0123456789.x\xc3 ")), 0, 6).Draw(t, "with")
+		body = append(body[:at:at], append(with, body[end:]...)...)
+	}
+	return template, body
+}
+
+func genElapsed(t *rapid.T) int64 {
+	return int64(int32(rapid.Uint32().Draw(t, "elapsed") >> rapid.IntRange(0, 31).Draw(t, "shift")))
+}
+
+// roundTrip codes body against template and back with the given models.
+func roundTrip(t tb, w, r *Body, template, body []byte, clock Clock) (control []byte) {
+	t.Helper()
+	var c Coder
+	c.Write(nil)
+	if got, err := w.Code(&c, []byte("dst"), template, body, clock, 0); err != nil || string(got) != "dst" {
+		t.Fatalf("writing %q against %q: %q, %v", body, template, got, err)
+	}
+	c.Raw(0x2a, 6)
+	control = c.Finish()
+	c.Read(control)
+	got, err := r.Code(&c, []byte("dst"), template, nil, clock, len(body))
+	if err != nil || string(got) != "dst"+string(body) {
+		t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
+	}
+	if mark := c.Raw(0, 6); mark != 0x2a {
+		t.Fatalf("%q against %q: what follows was read as %#x", body, template, mark)
+	}
+	return control
+}
+
+func TestBodies(t *testing.T) {
+	long := strings.Repeat("lorem ipsum 12 ", 60)
+	for _, tt := range []struct{ template, body string }{
+		{"", ""},
+		{"", "x"},
+		{"x", ""},
+		{"same", "same"},
+		{`{"t":21.5,"n":99}`, `{"t":21.4,"n":100}`},
+		{"1", "999999999999999999"},
+		{"999999999999999999", "1000000000000000000"},
+		{"999999999999999999", "9999999999999999999"},
+		{"099999999999999999", "100000000000000000"},
+		{"0.99999999999999999", "1.00000000000000000"},
+		{"007", "008"}, {"007", "7"}, {"7", "007"}, {"009", "1000"},
+		{"1.5", "1.50"}, {"1.5", "2"}, {"1.5", "0.4"}, {"10.0", "9.9"},
+		{"1717171717123", "1717171717456"},
+		{"naïve café", "naïve cafés"},
+		{"\xff\xfe\x00\x01", "\xff\xfd\x00\x02"},
+		{"a1b2c3", "c3b2a1"},
+		{long, long + "x"}, {long, "x" + long}, {long, long[300:]},
+		{"", long},
+	} {
+		t.Run(fmt.Sprintf("%.20q to %.20q", tt.template, tt.body), func(t *testing.T) {
+			for _, elapsed := range []int64{0, 1234, -5000} {
+				roundTrip(t, new(Body), new(Body), []byte(tt.template), []byte(tt.body), Clock{elapsed})
+			}
+		})
+	}
+}
+
+// Any body of any template comes back, also after others have taught the models.
+func TestBodyRoundTrips(t *testing.T) {
+	w, r := new(Body), new(Body)
+	rapid.Check(t, func(t *rapid.T) {
+		*w, *r = Body{}, Body{}
+		for range rapid.IntRange(1, 4).Draw(t, "bodies") {
+			template, body := genPair(t)
+			var c Coder
+			clock := Clock{genElapsed(t)}
+			c.Write(nil)
+			if _, err := w.Code(&c, nil, template, body, clock, 0); err != nil {
+				t.Fatal(err)
+			}
+			c.Read(c.Finish())
+			got, err := r.Code(&c, nil, template, nil, clock, len(body))
+			if err != nil || !bytes.Equal(got, body) {
+				t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
+			}
+			if w.text != r.text || w.tail != r.tail {
+				t.Fatal("the two ends learned different things")
+			}
+		}
+	})
+}
+
+// A limit below the body's length is an error and appends nothing.
+func TestBodyLimit(t *testing.T) {
+	const template, body = `{"t":21.5,"n":99}`, `{"t":21.5,"n":100,"more":"text"}`
+	var c Coder
+	c.Write(nil)
+	if _, err := new(Body).Code(&c, nil, []byte(template), []byte(body), Clock{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	control := c.Finish()
+	for limit := range len(body) {
+		c.Read(control)
+		got, err := new(Body).Code(&c, []byte("dst"), []byte(template), nil, Clock{}, limit)
+		if err != ErrBody || string(got) != "dst" {
+			t.Errorf("limit %d: %q, %v", limit, got, err)
+		}
+	}
+}
+
+// What stays the same gets cheap: SPEC.md 5.
+func TestBodyCost(t *testing.T) {
+	m := new(Body)
+	var c Coder
+	cost := func(old, new string, elapsed int64) float64 {
+		c.Write(nil)
+		if _, err := m.Code(&c, nil, []byte(old), []byte(new), Clock{elapsed}, 0); err != nil {
+			t.Fatal(err)
+		}
+		return c.Cost()
+	}
+	at := func(i int) string {
+		return fmt.Sprintf(`{"sensor":"boiler-7","n":%d,"state":"running","time":%d}`, i, 1_717_171_717_000+int64(i)*500)
+	}
+	bits := 0.0
+	for i := range 300 {
+		bits = cost(at(i), at(i+1), 500)
+	}
+	if bits > 3 {
+		t.Errorf("a counter and a clock cost %.1f bits", bits)
+	}
+}
+
+// Literals counts what Code would code as literals.
+func TestLiterals(t *testing.T) {
+	m := new(Body)
+	for _, tt := range []struct {
+		template, body string
+		want           int
+	}{
+		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"n=5", "n=6", 0}, {"n=5", "n=abc", 3},
+		{`{"a":1}`, `{"a":1,"b":2}`, 6}, {"abc", "", 0},
+	} {
+		if got := m.Plan([]byte(tt.template), []byte(tt.body), len(tt.body)); got != tt.want {
+			t.Errorf("%q to %q: %d literal bytes, want %d", tt.template, tt.body, got, tt.want)
+		}
+	}
+}
+
+// SplitCost is the part of the cost before Split.
+func TestSplitCost(t *testing.T) {
+	m := new(Body)
+	var c Coder
+	c.Write(nil)
+	m.Split = 20
+	if _, err := m.Code(&c, nil, nil, []byte("sensors/boiler/seven{\"t\":21.5}"), Clock{}, 0); err != nil {
+		t.Fatal(err)
+	}
+	if all := c.Cost(); m.SplitCost < 0 || m.SplitCost > all {
+		t.Errorf("%.1f of %.1f bits", m.SplitCost, all)
+	}
+	m.Split = 0
+	if _, err := m.Code(&c, nil, nil, []byte("x"), Clock{}, 0); err != nil || m.SplitCost != 0 {
+		t.Errorf("without a split: %.1f bits, %v", m.SplitCost, err)
+	}
+}
+
+func FuzzBody(f *testing.F) {
+	f.Add([]byte(""), []byte("x"), int64(0))
+	f.Add([]byte(`{"t":21.5,"n":99}`), []byte(`{"t":21.4,"n":100}`), int64(50))
+	f.Add([]byte("999999999999999999"), []byte("9999999999999999999"), int64(-1))
+	f.Add([]byte("0.99999999999999999"), []byte("1.00000000000000000"), int64(1<<40))
+	f.Add([]byte("1717171717123"), []byte("1717171717456"), int64(1<<62))
+	w, r := new(Body), new(Body)
+	f.Fuzz(func(t *testing.T, template, body []byte, elapsed int64) {
+		*w, *r = Body{}, Body{}
+		roundTrip(t, w, r, template, body, Clock{elapsed})
+		control := roundTrip(t, w, r, body, template, Clock{-elapsed})
+		if *r = (Body{}); len(template) > 0 {
+			// Whatever the models make of it, the limit holds.
+			var c Coder
+			c.Read(control)
+			got, err := r.Code(&c, nil, body, nil, Clock{}, len(template)-1)
+			if err == nil && len(got) >= len(template) {
+				t.Fatalf("%d bytes with a limit of %d", len(got), len(template)-1)
+			}
+		}
+	})
+}
+
+func FuzzBodyRead(f *testing.F) {
+	f.Add([]byte(""), []byte(""), uint16(10))
+	f.Add([]byte("n=5 t=1717171717123"), []byte("\x12\x34\x56\x78"), uint16(100))
+	f.Add([]byte("999999999999999999"), []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff"), uint16(1000))
+	m := new(Body)
+	f.Fuzz(func(t *testing.T, template, control []byte, limit uint16) {
+		*m = Body{}
+		var c Coder
+		c.Read(control)
+		got, err := m.Code(&c, []byte("dst"), template, nil, Clock{12345}, int(limit))
+		switch {
+		case err != nil && string(got) != "dst":
+			t.Fatalf("%q beside %v", got, err)
+		case !bytes.HasPrefix(got, []byte("dst")) || len(got)-3 > int(limit):
+			t.Fatalf("%d bytes with a limit of %d", len(got)-3, limit)
+		}
+	})
+}
+
+const benchOld = `{"sensor":"boiler-7","site":"plant 12","temperature":61.25,"pressure":1.013,"state":"running","n":4711,"time":1717171717123}`
+const benchNew = `{"sensor":"boiler-7","site":"plant 12","temperature":61.31,"pressure":1.009,"state":"running","n":4712,"time":1717171717625}`
+
+func TestBodyAllocates(t *testing.T) {
+	m := new(Body)
+	var c Coder
+	buf := make([]byte, 0, 1<<10)
+	old, new := []byte(benchOld), []byte(benchNew)
+	write := func() {
+		c.Write(buf[:0])
+		_, _ = m.Code(&c, nil, old, new, Clock{500}, 0)
+		buf = c.Finish()
+	}
+	if n := testing.AllocsPerRun(100, write); n != 0 {
+		t.Errorf("writing allocates %g times", n)
+	}
+	control := bytes.Clone(buf)
+	dst := make([]byte, 0, 1<<10)
+	if n := testing.AllocsPerRun(100, func() {
+		c.Read(control)
+		_, _ = m.Code(&c, dst, old, nil, Clock{500}, cap(dst))
+	}); n != 0 {
+		t.Errorf("reading allocates %g times", n)
+	}
+}
+
+func BenchmarkBody(b *testing.B) {
+	old, new := []byte(benchOld), []byte(benchNew)
+	var c Coder
+	buf := make([]byte, 0, 1<<10)
+	b.Run("write", func(b *testing.B) {
+		m := Body{}
+		b.SetBytes(int64(len(new)))
+		for b.Loop() {
+			c.Write(buf[:0])
+			_, _ = m.Code(&c, nil, old, new, Clock{500}, 0)
+		}
+	})
+	b.Run("read", func(b *testing.B) {
+		// The reader's models keep up with a writer's, as on a lane.
+		w, r := Body{}, Body{}
+		dst := make([]byte, 0, 1<<10)
+		const n = 256
+		controls := make([][]byte, n)
+		for i := range controls {
+			c.Write(nil)
+			_, _ = w.Code(&c, nil, old, new, Clock{500}, 0)
+			controls[i] = c.Finish()
+		}
+		b.SetBytes(int64(len(new)))
+		for i := 0; b.Loop(); i++ {
+			if i%n == 0 {
+				b.StopTimer()
+				r = Body{}
+				b.StartTimer()
+			}
+			c.Read(controls[i%n])
+			if got, err := r.Code(&c, dst, old, nil, Clock{500}, cap(dst)); err != nil || len(got) != len(new) {
+				b.Fatal(len(got), err)
+			}
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestParseHelloErrors(t *testing.T) {
+	good := Hello{Min: 1, Max: 1, Limits: DefaultLimits}
+	edit := func(change func(*Hello)) string {
+		h := good
+		change(&h)
+		return string(AppendHello(nil, h))
+	}
+	for _, tt := range []struct {
+		name string
+		in   string
+		want error
+	}{
+		{"nothing", "", ErrShort},
+		{"good", edit(func(*Hello) {}), nil},
+		{"good, more behind", edit(func(*Hello) {}) + "x", nil},
+		{"another protocol", "GET / HTTP/1.1\r\n\r\n", ErrHello},
+		{"another protocol's first byte", "G", ErrHello},
+		{"nearly", "sheafs", ErrHello},
+		{"version 0", edit(func(h *Hello) { h.Min = 0 }), ErrHello},
+		{"versions turned round", edit(func(h *Hello) { h.Min, h.Max = 3, 2 }), ErrHello},
+		{"all versions", edit(func(h *Hello) { h.Min, h.Max = 1, 255 }), nil},
+		{"no flows", edit(func(h *Hello) { h.Limits.Flows = 0 }), ErrHello},
+		{"one flow", edit(func(h *Hello) { h.Limits.Flows = 1 }), nil},
+		{"most flows", edit(func(h *Hello) { h.Limits.Flows = MaxFlows }), nil},
+		{"too many flows", edit(func(h *Hello) { h.Limits.Flows = MaxFlows + 1 }), ErrHello},
+		{"no slots", edit(func(h *Hello) { h.Limits.Slots = 0 }), ErrHello},
+		{"most slots", edit(func(h *Hello) { h.Limits.Slots = MaxSlots }), nil},
+		{"too many slots", edit(func(h *Hello) { h.Limits.Slots = MaxSlots + 1 }), ErrHello},
+		{"no bodies", edit(func(h *Hello) { h.Limits.Bodies = 0 }), nil},
+		{"most bodies", edit(func(h *Hello) { h.Limits.Bodies = MaxBodies }), nil},
+		{"too many bodies", edit(func(h *Hello) { h.Limits.Bodies = MaxBodies + 1 }), ErrHello},
+		{"no packets", edit(func(h *Hello) { h.Limits.Packets = 0 }), ErrHello},
+		{"most packets", edit(func(h *Hello) { h.Limits.Packets = MaxPackets }), nil},
+		{"too many packets", edit(func(h *Hello) { h.Limits.Packets = MaxPackets + 1 }), ErrHello},
+		{"no room for a packet", edit(func(h *Hello) { h.Limits.Bytes = MaxPacket - 1 }), ErrHello},
+		{"room for one packet", edit(func(h *Hello) { h.Limits.Bytes = MaxPacket }), nil},
+		{"most bytes", edit(func(h *Hello) { h.Limits.Bytes = MaxBytes }), nil},
+		{"too many bytes", edit(func(h *Hello) { h.Limits.Bytes = MaxBytes + 1 }), ErrHello},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, n, err := ParseHello([]byte(tt.in))
+			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
+				t.Fatalf("error %v, want %v", err, tt.want)
+			}
+			if want := HelloLen * b2i(err == nil); n != want {
+				t.Errorf("%d bytes, want %d", n, want)
+			}
+			if errors.Is(err, ErrHello) && !strings.HasPrefix(err.Error(), ErrHello.Error()+": ") {
+				t.Errorf("%v does not say why", err)
+			}
+		})
+	}
+}
+
+var genHello = rapid.Custom(func(t *rapid.T) Hello {
+	h := Hello{Min: uint8(rapid.IntRange(1, 255).Draw(t, "min"))}
+	h.Max = uint8(rapid.IntRange(int(h.Min), 255).Draw(t, "max"))
+	h.Limits = Limits{
+		Flows:   rapid.Uint32Range(1, MaxFlows).Draw(t, "flows"),
+		Slots:   rapid.Uint32Range(1, MaxSlots).Draw(t, "slots"),
+		Bodies:  rapid.Uint32Range(0, MaxBodies).Draw(t, "bodies"),
+		Packets: rapid.Uint32Range(1, MaxPackets).Draw(t, "packets"),
+		Bytes:   rapid.Uint32Range(MaxPacket, MaxBytes).Draw(t, "bytes"),
+	}
+	return h
+})
+
+func TestHellos(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := genHello.Draw(t, "hello")
+		b := AppendHello(nil, h)
+		if len(b) != HelloLen {
+			t.Fatalf("%d bytes", len(b))
+		}
+		got, n, err := ParseHello(b)
+		if err != nil || n != HelloLen || got != h {
+			t.Fatalf("%+v became %+v, %d bytes, %v", h, got, n, err)
+		}
+		for cut := range b {
+			if _, _, err := ParseHello(b[:cut]); err != ErrShort {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+		}
+	})
+}
+
+func TestNegotiate(t *testing.T) {
+	small := Limits{Flows: 10, Slots: 20, Bodies: 0, Packets: 30, Bytes: MaxPacket}
+	mixed := DefaultLimits
+	mixed.Slots, mixed.Packets = 20, 1<<16
+	for _, tt := range []struct {
+		name    string
+		a, b    Hello
+		version uint8 // 0 for no agreement
+		limits  Limits
+	}{
+		{"equal", Hello{1, 1, DefaultLimits}, Hello{1, 1, DefaultLimits}, 1, DefaultLimits},
+		{"the smaller", Hello{1, 1, DefaultLimits}, Hello{1, 1, small}, 1, small},
+		{"each by itself", Hello{1, 1, DefaultLimits}, Hello{1, 1, mixed}, 1,
+			Limits{Flows: 1 << 18, Slots: 20, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}},
+		{"newest in common", Hello{1, 3, small}, Hello{2, 5, small}, 3, small},
+		{"touching", Hello{1, 2, small}, Hello{2, 9, small}, 2, small},
+		{"nothing in common", Hello{1, 1, small}, Hello{2, 3, small}, 0, Limits{}},
+		{"limits that are none", Hello{1, 1, small}, Hello{1, 1, Limits{}}, 0, Limits{}},
+	} {
+		for _, pair := range [][2]Hello{{tt.a, tt.b}, {tt.b, tt.a}} {
+			version, limits, err := Negotiate(pair[0], pair[1])
+			if tt.version == 0 {
+				if !errors.Is(err, ErrHello) {
+					t.Errorf("%s: error %v", tt.name, err)
+				}
+				continue
+			}
+			if err != nil || version != tt.version || limits != tt.limits {
+				t.Errorf("%s: version %d, %+v, %v", tt.name, version, limits, err)
+			}
+		}
+	}
+}
+
+// Both ends come to the same result, which both accept.
+func TestNegotiateAgrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := genHello.Draw(t, "a"), genHello.Draw(t, "b")
+		v1, l1, err1 := Negotiate(a, b)
+		v2, l2, err2 := Negotiate(b, a)
+		if v1 != v2 || (err1 == nil) != (err2 == nil) || err1 == nil && l1 != l2 {
+			t.Fatalf("%d %+v %v, but %d %+v %v", v1, l1, err1, v2, l2, err2)
+		}
+		if err1 == nil && (v1 < a.Min || v1 > a.Max || v1 < b.Min || v1 > b.Max || l1.Check() != nil) {
+			t.Fatalf("version %d, %+v", v1, l1)
+		}
+	})
+}
+
+func TestDefaultLimits(t *testing.T) {
+	if err := DefaultLimits.Check(); err != nil {
+		t.Error(err)
+	}
+}
