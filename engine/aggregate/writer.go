@@ -454,6 +454,7 @@ func (w *writer) bulky(m *wire.Body, template, body []byte) bool {
 	}
 	n := m.Plan(template, body, wire.MaxLiterals)
 	if n > wire.MaxLiterals || n > 64 && n > len(body)*3/4 {
+		m.Discard()
 		return true
 	}
 	w.effort += n

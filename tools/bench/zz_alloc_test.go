@@ -1,12 +1,25 @@
 package main
-import ("testing";"os";"runtime";"runtime/pprof")
+
+import (
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"testing"
+)
+
 func TestAllocProbe(t *testing.T) {
 	name := os.Getenv("ALLOC")
-	if name == "" { t.Skip() }
-	tr, err := loadTrace("../../../shared/captures/full/"+name+".pcap.gz")
-	if err != nil { t.Fatal(err) }
+	if name == "" {
+		t.Skip()
+	}
+	tr, err := loadTrace("../../../shared/captures/full/" + name + ".pcap.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := newSchedule(tr.packets)
-	if err != nil { t.Fatal(err) }
+	if err != nil {
+		t.Fatal(err)
+	}
 	ends, _ := newLanes()
 	started := false
 	runtime.MemProfileRate = 0
@@ -15,11 +28,18 @@ func TestAllocProbe(t *testing.T) {
 	src := func(yield func(packet) bool) {
 		for p := range tr.packets {
 			n++
-			if !started && n > tr.warmUp() { started = true; runtime.MemProfileRate = 1 }
-			if !yield(p) { return }
+			if !started && n > tr.warmUp() {
+				started = true
+				runtime.MemProfileRate = 1
+			}
+			if !yield(p) {
+				return
+			}
 		}
 	}
-	if _, err := s.runLanes(ends, src, tr.warmUp(), cl); err != nil { t.Fatal(err) }
+	if _, err := s.runLanes(ends, src, tr.warmUp(), cl); err != nil {
+		t.Fatal(err)
+	}
 	runtime.MemProfileRate = 0
 	f, _ := os.Create("/tmp/b/alloc.prof")
 	pprof.Lookup("allocs").WriteTo(f, 0)

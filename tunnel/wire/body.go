@@ -85,9 +85,10 @@ func (k Clock) advance(n number) int64 {
 	return n.value
 }
 
-// Plan works out the edits that turn template into body, for the next call of
-// Code with the two, and returns how many literal bytes they have. It gives up
-// at more than limit of them, and returns what it had by then.
+// Plan works out the edits that turn template into body, and returns how many
+// literal bytes they have. It gives up at more than limit of them, and returns
+// what it had by then. The next Code has to be that of the two, unless Discard
+// comes before it.
 func (m *Body) Plan(template, body []byte, limit int) (literals int) {
 	m.planned = false
 	m.ops = m.ops[:0]
@@ -163,6 +164,9 @@ func (m *Body) Plan(template, body []byte, limit int) (literals int) {
 	m.planned = literals <= limit
 	return literals
 }
+
+// Discard drops what Plan worked out.
+func (m *Body) Discard() { m.planned = false }
 
 // goesOn tells whether template and body are alike behind a number: their next
 // tokens are the same, or both are numbers, or both end.
