@@ -22,7 +22,6 @@ func TestAllocProbe(t *testing.T) {
 	}
 	ends, _ := newLanes()
 	started := false
-	runtime.MemProfileRate = 0
 	cl := func() uint64 { return 0 }
 	n := 0
 	src := func(yield func(packet) bool) {
@@ -30,7 +29,7 @@ func TestAllocProbe(t *testing.T) {
 			n++
 			if !started && n > tr.warmUp() {
 				started = true
-				runtime.MemProfileRate = 1
+				dump("/tmp/b/alloc0.prof")
 			}
 			if !yield(p) {
 				return
@@ -40,8 +39,13 @@ func TestAllocProbe(t *testing.T) {
 	if _, err := s.runLanes(ends, src, tr.warmUp(), cl); err != nil {
 		t.Fatal(err)
 	}
-	runtime.MemProfileRate = 0
-	f, _ := os.Create("/tmp/b/alloc.prof")
+	dump("/tmp/b/alloc.prof")
+}
+
+func dump(name string) {
+	runtime.GC()
+	runtime.GC()
+	f, _ := os.Create(name)
 	pprof.Lookup("allocs").WriteTo(f, 0)
 	f.Close()
 }
