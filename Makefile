@@ -30,5 +30,11 @@ bench: ## sizes against zstd and speed, in one run
 demo: build ## what crosses the link for a capture of 100 subscribers
 	./bin/sheaf replay --window 5ms --compare testdata/fanout-100.pcap.gz
 
+e2e: build ## every capture through the built program, with several windows
+	@for w in 0 100us 5ms 50ms 1s; do \
+		./bin/sheaf replay --json --window $$w testdata/*.pcap* $$(find $(CAPTURES)/live -name '*.pcap' 2>/dev/null) > /dev/null || exit 1; \
+		echo "window $$w: identical"; \
+	done
+
 captures: ## make the captures in testdata/ anew
 	$(GO) run ./tools/mkcapture -dir testdata

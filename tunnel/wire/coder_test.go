@@ -57,8 +57,10 @@ func TestReadAnything(t *testing.T) {
 // the one after it tell for all.
 func TestFinishMinimal(t *testing.T) {
 	m := new(taught)
+	// Columns, member lists and bodies can be written in more ways than one.
+	onlyWay := genOp.Filter(func(o op) bool { return o.verb != "column" && o.verb != "members" && o.verb != "body" })
 	rapid.Check(t, func(t *rapid.T) {
-		ops := append(rapid.SliceOfN(genOp, 0, 6).Draw(t, "ops"), op{verb: "bit", model: 0, v: 0})
+		ops := append(rapid.SliceOfN(onlyWay, 0, 6).Draw(t, "ops"), op{verb: "bit", model: 0, v: 0})
 		control := writeScript(ops, m.reset())
 		for n := range control {
 			short := bytes.Clone(control[:n])
