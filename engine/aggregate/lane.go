@@ -38,6 +38,10 @@ func NewLane(cfg Config) (*Lane, error) {
 	return l, nil
 }
 
+// Outstanding returns how many frames the Merger has written that the peer has
+// not yet said it rebuilt. It falls as the lane makes progress.
+func (l *Lane) Outstanding() uint64 { return l.Merger.writer.frames - l.Expander.memory.named }
+
 func (m *memory) init(limits wire.Limits) {
 	m.limits = limits
 	m.slots.table = make([]slot, 0, limits.Slots)

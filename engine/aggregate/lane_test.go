@@ -375,3 +375,36 @@ func TestUnlikeBodies(t *testing.T) {
 	}
 	p.due(time.Hour)
 }
+
+// Where nothing goes back by itself, a report tells how far the peer has come.
+func TestReport(t *testing.T) {
+	p := newPair(t, Config{})
+	s := segment{client: 1, flags: 0x18, window: 5, payload: []byte("abc")}
+	for range 5 {
+		p.add(0, 0, s.packet())
+		p.flush(0, 0)
+		s.seq += 3
+	}
+	if got := p.ends[0].Outstanding(); got != 5 {
+		t.Errorf("%d frames outstanding", got)
+	}
+	if got := p.ends[1].Merger.Unreported(); got != 5 {
+		t.Errorf("%d frames unreported", got)
+	}
+	frame := p.ends[1].Merger.Report(nil, 0)
+	packets, n, err := p.ends[0].Expander.Expand(frame)
+	if len(packets) != 0 || n != len(frame) || err != nil {
+		t.Fatalf("%d packets, %d of %d bytes, %v", len(packets), n, len(frame), err)
+	}
+	if len(frame) > 8 {
+		t.Errorf("a report of %d bytes", len(frame))
+	}
+	if got := p.ends[0].Outstanding(); got != 0 {
+		t.Errorf("%d frames outstanding after the report", got)
+	}
+	if got := p.ends[1].Merger.Unreported(); got != 0 {
+		t.Errorf("%d frames unreported after the report", got)
+	}
+	p.add(0, 0, s.packet())
+	p.flush(0, 0)
+}

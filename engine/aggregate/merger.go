@@ -458,10 +458,26 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 // where nothing does. The frame can be expanded once, in its order, by the
 // Expander at the other end.
 func (m *Merger) Flush(dst []byte, now time.Duration, why Reason) []byte {
-	p := &m.pending
-	if p.packets == 0 {
+	if m.pending.packets == 0 {
 		return dst
 	}
+	m.stats.Flushes[why]++
+	return m.appendFrame(dst, now)
+}
+
+// Report appends a frame that may hold no packet to dst: it tells the peer which
+// of its frames were rebuilt, so that it can see that the lane makes progress
+// where nothing goes back by itself.
+func (m *Merger) Report(dst []byte, now time.Duration) []byte {
+	return m.appendFrame(dst, now)
+}
+
+// Unreported returns how many frames of the peer were rebuilt that no frame has
+// told the peer of.
+func (m *Merger) Unreported() uint64 { return m.writer.rebuilt - m.writer.memory.named }
+
+func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
+	p := &m.pending
 	start := len(dst)
 	c := &m.coder
 	c.Write(m.control[:0])
@@ -472,7 +488,6 @@ func (m *Merger) Flush(dst []byte, now time.Duration, why Reason) []byte {
 
 	s := &m.stats
 	s.Frames++
-	s.Flushes[why]++
 	if p.urgent {
 		m.paced = now + m.cfg.Pace
 	}
