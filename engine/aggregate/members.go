@@ -97,6 +97,14 @@ func (m *memory) list(from memberSource, home *slot, dst []uint32) []uint32 {
 	return dst
 }
 
+// length returns how many candidates a source has.
+func (m *memory) length(from memberSource, home *slot) int {
+	if from == sourceSet {
+		return len(home.set)
+	}
+	return min(m.peers.owing.count, setLimit)
+}
+
 // choose picks the cheaper source for g, marks its members and puts them in the
 // order in which they will be listed.
 func (m *memory) choose(g *group, home *slot) memberSource {
@@ -106,10 +114,10 @@ func (m *memory) choose(g *group, home *slot) memberSource {
 	}
 	best, cost := sourceNone, 4*len(g.members)
 	for _, from := range [...]memberSource{sourceSet, sourceOwing} {
-		m.candidates = m.list(from, home, m.candidates[:0])
-		if len(m.candidates) > 16*len(g.members) {
+		if n := m.length(from, home); n == 0 || n > 16*len(g.members) {
 			continue
 		}
+		m.candidates = m.list(from, home, m.candidates[:0])
 		hits, turns, last := 0, 0, true
 		for _, cid := range m.candidates {
 			there := m.flows[cid] != nil && m.flows[cid].mark == m.serial

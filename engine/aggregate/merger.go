@@ -75,8 +75,12 @@ type source struct {
 }
 
 // Add takes an IP packet, borrowed for the call. Time is whatever clock the
-// caller uses throughout; it must not run backwards.
+// caller uses throughout; it must not run backwards. Once Deadline says
+// FlushFull the frame takes no more: an Add before the Flush panics.
 func (m *Merger) Add(now time.Duration, packet []byte) {
+	if m.pending.full {
+		panic("aggregate: Add to a full frame")
+	}
 	m.stats.Packets++
 	m.stats.BytesIn += uint64(len(packet))
 	if !m.admit(now, packet) {
@@ -494,6 +498,9 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 	s.BytesFrames += uint64(len(dst) - start)
 	m.writer.spread(len(dst)-start-len(m.control), len(literals))
 	*p = pending{groups: p.groups[:0], list: p.list[:0], first: p.first, barrier: -1}
+	if len(p.first) > 1<<10 {
+		p.first = make(map[uint64]int32) // clearing takes the time of the largest it ever was
+	}
 	clear(p.first)
 	m.store, m.events = m.store[:0], m.events[:0]
 	return dst

@@ -136,11 +136,13 @@ func (w *writer) layout(h []byte, ip int, proto uint8) *layout {
 func (w *writer) assign(f *flow) uint32 {
 	w.stats.Contexts++
 	old := w.oldest
-	for old != nil && (!old.announced || old.frame == w.frames+1) {
-		old = old.newer
+	if len(w.flows) < int(w.limits.Flows) {
+		if old == nil || !old.announced || w.now-old.used < w.cfg.MaxIdle {
+			return uint32(len(w.flows))
+		}
 	}
-	if old == nil || len(w.flows) < int(w.limits.Flows) && w.now-old.used < w.cfg.MaxIdle {
-		return uint32(len(w.flows))
+	for !old.announced || old.frame == w.frames+1 {
+		old = old.newer // a frame has no more flows than there are contexts
 	}
 	w.stats.Evicted++
 	w.unlinkSource(old)

@@ -140,7 +140,7 @@ func (f *Flows) heap() float64 { return max(f.Heap[up], f.Heap[down]) }
 
 func flowTable(all []Flows) *table {
 	t := &table{
-		title: fmt.Sprintf("flows: each gets a PUBLISH of some 60 bytes in turn and acknowledges it, one core, least of %d passes at least", flowPasses),
+		title: fmt.Sprintf("flows: each gets a PUBLISH of some 60 bytes in turn and acknowledges it, one core, least of %d or more passes", flowPasses),
 		heading: []string{
 			"flows", "packets", "encode ns/packet", "decode ns/packet", "growth", "target", "",
 			"clients' end B/flow", "broker's end B/flow", "target", "",

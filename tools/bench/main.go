@@ -31,6 +31,8 @@
 //
 //   - It measures the core. Reading from devices and writing to lanes, which
 //     cost more than the core does, are not in it.
+//   - The targets of speed are for a fan-out to 100 subscribers. Other traffic
+//     stands below it without targets: what is little alike takes longer.
 //   - Each end of the lane does a gateway's work for one of the directions; the
 //     times are sums over both ends, divided by the packets of both directions.
 //   - The zstd of the speed table is klauspost's SpeedDefault, in Go like sheaf;
