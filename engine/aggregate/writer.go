@@ -137,7 +137,7 @@ func (w *writer) assign(f *flow) uint32 {
 	w.stats.Contexts++
 	old := w.oldest
 	if len(w.flows) < int(w.limits.Flows) {
-		if old == nil || !old.announced || w.now-old.used < w.cfg.MaxIdle {
+		if old == nil || !old.announced || old.frame == w.frames+1 || w.now-old.used < w.cfg.MaxIdle {
 			return uint32(len(w.flows))
 		}
 	}
