@@ -6,7 +6,6 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
-	"sheaf/parsers"
 	"sheaf/parsers/builtin"
 )
 
@@ -229,9 +228,4 @@ func (f *fanout) send(payload func(i int) []byte, emit func(d int, now time.Dura
 		}
 		emit(0, f.now+100*time.Microsecond, a.packet())
 	}
-}
-
-func (f *fanout) client(i int) parsers.FlowKey {
-	s := f.flows[i]
-	return parsers.FlowKey{Src: [16]byte{10, 2, 0, 10}, Dst: [16]byte{10, 1, byte(s.client >> 8), byte(s.client)}, SrcPort: 1883, DstPort: uint16(40000 + s.port), Proto: 6, Version: 4}
 }

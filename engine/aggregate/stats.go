@@ -57,6 +57,46 @@ type Stats struct {
 	parts map[uint64]*EventStats // by what the parts of a message have in common
 }
 
+// Accumulate adds the counts of o to s, which stays independent of it.
+func (s *Stats) Accumulate(o *Stats) {
+	s.Packets += o.Packets
+	s.Verbatim += o.Verbatim
+	s.Frames += o.Frames
+	s.BytesIn += o.BytesIn
+	s.BytesFrames += o.BytesFrames
+	s.Contexts += o.Contexts
+	s.Evicted += o.Evicted
+	s.NoHits += o.NoHits
+	for i := range o.In {
+		s.In[i] += o.In[i]
+		s.Out[i] += o.Out[i]
+	}
+	for i := range o.Flushes {
+		s.Flushes[i] += o.Flushes[i]
+	}
+	for i := range o.Hits {
+		s.Hits[i] += o.Hits[i]
+	}
+	for k, e := range o.Messages {
+		if s.Messages == nil {
+			s.Messages = make(map[EventKey]*EventStats, len(o.Messages))
+		}
+		sum := s.Messages[k]
+		if sum == nil {
+			if len(s.Messages) >= maxEvents {
+				k.Event = ""
+			}
+			if sum = s.Messages[k]; sum == nil {
+				sum = &EventStats{}
+				s.Messages[k] = sum
+			}
+		}
+		sum.Messages += e.Messages
+		sum.BytesIn += e.BytesIn
+		sum.BytesOut += e.BytesOut
+	}
+}
+
 // A Hit is the criterion by which a span found what it was compared with.
 type Hit uint8
 
