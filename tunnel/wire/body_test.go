@@ -161,8 +161,8 @@ func TestBodyCost(t *testing.T) {
 	}
 }
 
-// Literals counts what Code would code as literals.
-func TestLiterals(t *testing.T) {
+// Plan counts the bytes that Code then codes as literals.
+func TestPlan(t *testing.T) {
 	m := new(Body)
 	for _, tt := range []struct {
 		template, body string
@@ -174,6 +174,33 @@ func TestLiterals(t *testing.T) {
 		if got := m.Plan([]byte(tt.template), []byte(tt.body), len(tt.body)); got != tt.want {
 			t.Errorf("%q to %q: %d literal bytes, want %d", tt.template, tt.body, got, tt.want)
 		}
+	}
+}
+
+// Whatever was planned before, Code codes what it is given.
+func TestPlanThenCode(t *testing.T) {
+	old, new1, new2 := []byte("alpha,beta 5"), []byte("alpha,gamma 6"), []byte("something else altogether, and longer")
+	for _, tt := range []struct {
+		name string
+		plan func(*Body)
+	}{
+		{"nothing", func(*Body) {}},
+		{"the same", func(m *Body) { m.Plan(old, new1, len(new1)) }},
+		{"the same, given up", func(m *Body) { m.Plan(old, new1, 2) }},
+		{"another, discarded", func(m *Body) {
+			m.Plan(old, new2, len(new2))
+			m.Discard()
+		}},
+		{"another, given up", func(m *Body) { m.Plan(old, new2, 5) }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := new(Body)
+			tt.plan(w)
+			got := roundTrip(t, w, new(Body), old, new1, Clock{})
+			if want := roundTrip(t, new(Body), new(Body), old, new1, Clock{}); !bytes.Equal(got, want) {
+				t.Errorf("control field %x, without a plan %x", got, want)
+			}
+		})
 	}
 }
 

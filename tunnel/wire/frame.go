@@ -82,7 +82,8 @@ func ParseFrame(b []byte) (f Frame, n int, err error) {
 		return f, n, nil
 	}
 	size, k := binary.Uvarint(body)
-	if k <= 0 || uint64(len(body)-k) < size+2 {
+	// a byte for the coding and one of literals follow the control field at least
+	if k <= 0 || len(body)-k < 2 || size > uint64(len(body)-k-2) {
 		return Frame{}, 0, fmt.Errorf("%w: control field longer than the frame", ErrFrame)
 	}
 	f.Coding = Coding(body[k])
