@@ -34,8 +34,8 @@ func (m *memory) codeMembers(c *wire.Coder, g *group, pi int) error {
 		}
 		if c.Reading() {
 			f := m.flows[cid]
-			if f == nil || f.mark == m.serial {
-				return bad("member listed twice")
+			if f == nil || f.mark == m.serial || kindOf(&f.key) != g.kind {
+				return bad("member listed twice, or without a context")
 			}
 			f.mark = m.serial
 			g.members = append(g.members, member{flow: f, cid: cid})

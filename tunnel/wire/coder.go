@@ -54,9 +54,9 @@ func (c *Coder) next() byte {
 	return b
 }
 
-// Finish ends writing and returns dst with the control field appended: as many
-// bytes as are needed to name a point of the interval, without trailing zeros,
-// which the reader supplies.
+// Finish ends writing and returns dst with the control field appended. Its last
+// bytes are as few as name a point of the interval with zeros behind them, which
+// the reader supplies.
 func (c *Coder) Finish() []byte {
 	for n := 0; ; n += 8 {
 		v := uint64(0)
@@ -69,9 +69,6 @@ func (c *Coder) Finish() []byte {
 			c.buf = append(c.buf, tail[:n/8]...)
 			break
 		}
-	}
-	for len(c.buf) > c.base && c.buf[len(c.buf)-1] == 0 {
-		c.buf = c.buf[:len(c.buf)-1]
 	}
 	return c.buf
 }

@@ -15,6 +15,9 @@ type Column struct {
 
 // Code codes the differences in place: a reading Coder fills res.
 func (m *Column) Code(c *Coder, res []int64) {
+	if len(res) == 0 {
+		return
+	}
 	zero, same := true, true
 	if !c.reading {
 		for _, r := range res {

@@ -145,6 +145,8 @@ func FuzzParseFrame(f *testing.F) {
 	f.Add(AppendFrame(nil, Frame{Digest: 1, Control: []byte("control")}))
 	f.Add(AppendFrame(nil, Frame{Digest: 1, Control: []byte("control"), Literals: []byte("literals"), Coding: 3}))
 	f.Add([]byte("\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80"))
+	f.Add([]byte("\x21abcd\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00x")) // a control length near 2^64
+	f.Add([]byte("\x1dabcd\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		fr, n, err := ParseFrame(b)
 		if err != nil {

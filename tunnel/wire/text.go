@@ -15,13 +15,15 @@ const (
 	textInputs = 3
 	textSets   = 4
 	textWeight = 1 << 16 * 4 / 10 // what every input starts with
+
+	textWeightLimit = 1 << 20 // sixteen times as sure as one input
 )
 
 // at returns the Bit of a context.
 func (t *Text) at(ctx uint32) *Bit { return &t.fields[ctx*0x9e3779b1>>16] }
 
 // Uint codes an unsigned number whose model belongs to ctx, like Int.Uint, but
-// with ten learned bits below the leading one.
+// with four learned bits below the leading one.
 func (t *Text) Uint(c *Coder, ctx uint32, v uint64) uint64 {
 	ctx *= 0x2545f491
 	n := 0
@@ -60,7 +62,7 @@ func (t *Text) Byte(c *Coder, set int, ctx [textInputs]uint32, b byte) byte {
 		miss := int32(v<<12) - p
 		for k := range in {
 			in[k].update(v)
-			w[k] += (st[k]*miss*6 + 1<<9) >> 10
+			w[k] = max(-textWeightLimit, min(textWeightLimit, w[k]+(st[k]*miss*6+1<<9)>>10))
 		}
 		node = node<<1 | uint32(v)
 	}

@@ -1,0 +1,50 @@
+// Package wire is the codec of what goes over a lane: hellos, frames, and the
+// coder with which a frame's control field is written. SPEC.md beside it has
+// every byte; the syntax of the control field, which is a matter of what both
+// ends remember, is engine/aggregate's.
+//
+// How it flows:
+//
+//	Hello    -> AppendHello ~~> ParseHello -> Negotiate   once a lane
+//
+//	values   -> Coder, writing -> control field
+//	Frame    -> AppendFrame ~~> ParseFrame
+//	control field -> Coder, reading -> values
+//
+// A Coder is an arithmetic coder over binary decisions. What is written with it
+// goes through models, which learn how likely each decision is:
+//
+//	Bit      one decision
+//	Int      a number
+//	Column   a field of all members of a group, as differences from a prediction
+//	Members  who of some candidates is a member
+//	Text     literal bytes
+//	Body     a message body, as an edit of another one
+//
+// Reading and writing are the same calls on the same models, so that a syntax
+// is written down once, and both ends learn the same. The models' zero value is
+// untaught. Whoever owns a model keeps it for the length of an epoch and gives
+// both ends' models the same calls, in the same order.
+//
+// All arithmetic is on integers, but for Coder.Cost, which only informs. So the
+// same calls give the same bytes on every machine.
+//
+// Everything here is a function of its input: no goroutine, clock, log or I/O,
+// and nothing but the standard library. Nothing allocates once its buffers have
+// grown.
+//
+// Limitations:
+//   - A Coder does not fail. Reading past the end gives zeros: the caller looks
+//     at Overrun before it believes what it has read, and often enough to stop.
+//   - Nothing is said about which edits a Body uses beyond what a reader needs;
+//     a better search changes no format.
+//   - A model of a reader that met a malformed control field has learned from
+//     it. The epoch is over; the model is not to be used again.
+//   - A frame holds 1 MiB (MaxFrame), a packet 64 KiB, and Limits are bounded by
+//     the constants beside them.
+//   - The frame's digest guards against memories that drifted apart and against
+//     the carrier's mistakes, not against an adversary.
+//   - Literals are carried as they are: compressing them is the caller's.
+//   - Text is slow, some hundred nanoseconds a byte: it is meant for the few
+//     bytes that are new in a body, and MaxLiterals says how many those are.
+package wire
