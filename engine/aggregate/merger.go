@@ -66,8 +66,7 @@ type source struct {
 	flow
 	stream parsers.Stream
 	shape  *layout // of its last segment, which may still be pending
-	older  *source // neighbours in order of use
-	newer  *source
+	index  int     // in the list of all
 	used   time.Duration
 	frame  uint64 // number of the frame in which it was last pending, plus one
 	group  int32  // its last group in that frame

@@ -16,8 +16,8 @@ type writer struct {
 	cfg     *Config
 	stats   *Stats
 	sources map[parsers.FlowKey]*source
-	oldest  *source
-	newest  *source
+	all     []*source
+	hand    int // index in all of the source last looked at for giving way
 	shapes  map[string]*layout
 	now     time.Duration
 	frames  uint64 // written
@@ -69,41 +69,26 @@ func (w *writer) init(cfg *Config, stats *Stats) {
 	}
 }
 
-// source returns what is known of a flow, from now on the one used last.
+// source returns what is known of a flow.
 func (w *writer) source(now time.Duration, key *parsers.FlowKey) *source {
 	src := w.sources[*key]
 	if src == nil {
-		src = &source{}
+		src = &source{index: len(w.all)}
 		src.key = *key
 		w.sources[*key] = src
-	} else if w.newest != src {
-		w.unlinkSource(src)
-	} else {
-		src.used = now
-		return src
+		w.all = append(w.all, src)
 	}
 	src.used = now
-	src.older, src.newer = w.newest, nil
-	if w.newest != nil {
-		w.newest.newer = src
-	} else {
-		w.oldest = src
-	}
-	w.newest = src
 	return src
 }
 
-func (w *writer) unlinkSource(src *source) {
-	if src.older != nil {
-		src.older.newer = src.newer
-	} else {
-		w.oldest = src.newer
-	}
-	if src.newer != nil {
-		src.newer.older = src.older
-	} else {
-		w.newest = src.older
-	}
+// drop forgets a source.
+func (w *writer) drop(src *source) {
+	delete(w.sources, src.key)
+	last := w.all[len(w.all)-1]
+	w.all[src.index], last.index = last, src.index
+	w.all[len(w.all)-1] = nil
+	w.all = w.all[:len(w.all)-1]
 }
 
 // abandon forgets a flow of which nothing is or will be known to the peer.
@@ -111,8 +96,7 @@ func (w *writer) abandon(src *source) {
 	if src.announced || src.group >= 0 {
 		return
 	}
-	w.unlinkSource(src)
-	delete(w.sources, src.key)
+	w.drop(src)
 }
 
 // layout returns the layout for a zeroed header, nil where there cannot be one.
@@ -132,24 +116,39 @@ func (w *writer) layout(h []byte, ip int, proto uint8) *layout {
 }
 
 // assign returns the CID for a flow that is to be announced: a new one, or that
-// of the flow that was silent the longest.
+// of a flow that has been silent for long.
 func (w *writer) assign(f *flow) uint32 {
 	w.stats.Contexts++
-	old := w.oldest
-	if len(w.flows) < int(w.limits.Flows) {
-		if old == nil || !old.announced || old.frame == w.frames+1 || w.now-old.used < w.cfg.MaxIdle {
-			return uint32(len(w.flows))
-		}
+	full := len(w.flows) >= int(w.limits.Flows)
+	old := w.silent()
+	for full && old == nil {
+		old = w.silent() // a frame has no more flows than there are contexts
 	}
-	for !old.announced || old.frame == w.frames+1 {
-		old = old.newer // a frame has no more flows than there are contexts
+	if old == nil || !full && w.now-old.used < w.cfg.MaxIdle {
+		return uint32(len(w.flows))
 	}
 	w.stats.Evicted++
-	w.unlinkSource(old)
-	delete(w.sources, old.key)
+	w.drop(old)
 	old.announced = false
 	return old.cid
 }
+
+// silent returns, of a few sources looked at in turn, the one that was used
+// longest ago and can give way; nil if none of them can. A list in order of use
+// would find the very oldest, and cost each packet two more sources to touch.
+func (w *writer) silent() (oldest *source) {
+	for range min(sampled, len(w.all)) {
+		w.hand = (w.hand + 1) % len(w.all)
+		src := w.all[w.hand]
+		if src.announced && src.frame != w.frames+1 && (oldest == nil || src.used < oldest.used) {
+			oldest = src
+		}
+	}
+	return oldest
+}
+
+// sampled is how many sources silent looks at.
+const sampled = 16
 
 // reverse returns the peer's flow with a key's reverse, plus one.
 func (w *writer) reverse(key *parsers.FlowKey) uint32 {
