@@ -20,6 +20,9 @@ var layers = map[string][]string{
 	"sheaf/engine/aggregate": {"sheaf/tunnel/wire", "sheaf/parsers"},
 	"sheaf/tools/":           {"sheaf/"},
 	"sheaf/tools/mkcapture":  {"sheaf/tools/mkcapture/"},
+	"sheaf/netstack":         {},
+	"sheaf/tunnel":           {"sheaf/tunnel/wire"},
+	"sheaf/engine":           {"sheaf/engine/aggregate", "sheaf/netstack", "sheaf/tunnel", "sheaf/tunnel/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
 // core are the packages that know no goroutine, clock, log or I/O.

@@ -1,6 +1,9 @@
 // Sheaf binds alike pub-sub packets together at one end of a WAN link and hands
 // the original packets out again at the other end.
 //
+//	sheaf up                       bring a gateway up
+//	sheaf route list|add|del       pub-sub subnets of a running gateway
+//	sheaf keygen FILE              make a gateway's key
 //	sheaf replay capture.pcap      what it would save on this traffic
 //
 // Each subcommand is a file of its own, named after it. All of them report
@@ -67,7 +70,7 @@ the original packets out again at the other end, byte for byte.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
-	root.AddCommand(newReplay())
+	root.AddCommand(newUp(), newRoute(), newKeygen(), newReplay())
 	return root
 }
 

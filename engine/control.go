@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+)
+
+// DefaultControl is the path of the control socket where the configuration
+// names none.
+const DefaultControl = "/run/sheaf.sock"
+
+// The control socket speaks HTTP, to its owner only: GET /status gives a Status,
+// GET /routes the Routes; PUT and DELETE /routes take a Route.
+
+// listenControl opens the control socket. A socket left behind by a gateway
+// that is gone is removed; one that answers is not.
+func listenControl(path string) (net.Listener, error) {
+	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("control socket %s: another gateway is running; stop it, or set control to another path", path)
+	}
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&os.ModeSocket == 0 {
+			return nil, fmt.Errorf("control socket %s: there is something else at that path", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, fmt.Errorf("control socket: %w", err)
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	return l, nil
+}
+
+// A Route says that a prefix lies behind a peer.
+type Route struct {
+	Prefix netip.Prefix `json:"prefix"`
+	Peer   string       `json:"peer"`
+}
+
+func (g *Gateway) controlHandler() http.Handler {
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
+	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, g.Status()) })
+	mux.HandleFunc("GET /routes", func(w http.ResponseWriter, _ *http.Request) { answer(w, g.Routes()) })
+	change := func(do func(Route) error) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			var route Route
+			dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<12))
+			dec.DisallowUnknownFields()
+			err := dec.Decode(&route)
+			if err == nil {
+				err = do(route)
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+			answer(w, g.Routes())
+		}
+	}
+	mux.HandleFunc("PUT /routes", change(g.AddRoute))
+	mux.HandleFunc("DELETE /routes", change(g.DelRoute))
+	return mux
+}
+
+// A Client asks a running gateway through its control socket.
+type Client struct {
+	path string
+	http http.Client
+}
+
+// ErrNotRunning tells that no gateway answers at a control socket.
+var ErrNotRunning = errors.New("no gateway is running")
+
+// NewClient returns a Client for the socket at path.
+func NewClient(path string) *Client {
+	return &Client{path: path, http: http.Client{
+		Timeout: 10 * time.Second,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		}},
+	}}
+}
+
+// Status asks for the gateway's status.
+func (c *Client) Status(ctx context.Context) (s Status, err error) {
+	return s, c.do(ctx, http.MethodGet, "/status", nil, &s)
+}
+
+// Routes asks for the gateway's routes.
+func (c *Client) Routes(ctx context.Context) (r []Route, err error) {
+	return r, c.do(ctx, http.MethodGet, "/routes", nil, &r)
+}
+
+// AddRoute has a prefix routed to a peer.
+func (c *Client) AddRoute(ctx context.Context, r Route) error {
+	return c.do(ctx, http.MethodPut, "/routes", r, nil)
+}
+
+// DelRoute ends that.
+func (c *Client) DelRoute(ctx context.Context, r Route) error {
+	return c.do(ctx, http.MethodDelete, "/routes", r, nil)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if errors.Is(err, os.ErrPermission) {
+			return fmt.Errorf("control socket %s: only the user that runs the gateway may use it: %w", c.path, os.ErrPermission)
+		}
+		return fmt.Errorf("%w at %s (%v)", ErrNotRunning, c.path, errors.Unwrap(err))
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(firstLine(resp.Body))
+	}
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+func firstLine(r io.Reader) string {
+	s := bufio.NewScanner(io.LimitReader(r, 1<<12))
+	s.Scan()
+	return s.Text()
+}

@@ -1,0 +1,360 @@
+package engine
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"sheaf/engine/aggregate"
+	"sheaf/tunnel"
+	"sheaf/tunnel/wire"
+)
+
+// A stream is what a lane runs over for one epoch, as the tunnel gives it.
+type stream interface {
+	io.ReadWriter
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+	Reset(error)
+}
+
+// A link is one lane of a peer over all its epochs.
+type link struct {
+	peer   string
+	class  tunnel.Class
+	open   func(context.Context) (stream, error) // the stream of the next epoch
+	accept func([][]byte)                        // takes rebuilt packets, borrowed for the call
+	lane   aggregate.Config
+	stall  time.Duration
+	clock  func() time.Duration
+	queue  *queue
+	log    *slog.Logger
+
+	up       atomic.Bool
+	overhead atomic.Int64 // about what a carrier packet adds, bytes
+	epochs   atomic.Uint64
+	mu       sync.Mutex
+	ended    error      // why the last epoch ended
+	totals   laneTotals // of the epochs that ended
+	now      *epoch     // nil between epochs
+}
+
+// laneTotals are what outlives an epoch in the counters.
+type laneTotals struct {
+	sent aggregate.Stats // Messages is not kept
+	got  Received
+}
+
+// Received count what a lane rebuilt.
+type Received struct {
+	Packets, Bytes      uint64
+	Frames, BytesFrames uint64
+}
+
+// An epoch is the life of a lane's shared memory.
+type epoch struct {
+	link    *link
+	stream  stream
+	mu      sync.Mutex // of lane and all below
+	lane    *aggregate.Lane
+	got     Received
+	owed    time.Duration // when the oldest frame came that the peer was not told of; 0 for none
+	last    uint64        // number of the last frame with packets
+	done    uint64        // frames that the peer says it rebuilt
+	pending time.Duration // since when the peer has not got further, short of last; 0 for not at all
+	wake    chan struct{} // the writer should look again
+}
+
+// run takes the link from epoch to epoch until ctx ends.
+func (l *link) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		s, err := l.open(ctx)
+		if err != nil {
+			continue // the tunnel paces its attempts
+		}
+		err = l.epoch(ctx, s)
+		l.up.Store(false)
+		s.Reset(err)
+		l.queue.clear()
+		l.mu.Lock()
+		l.ended = err
+		l.mu.Unlock()
+		if ctx.Err() == nil {
+			l.log.Info("epoch ended", "peer", l.peer, "lane", l.class, "why", err)
+		}
+	}
+}
+
+var (
+	// ErrStall is why an epoch ends in which nothing got through.
+	ErrStall = errors.New("no progress")
+	// ErrPeer is wrapped by the errors that are the peer's fault.
+	ErrPeer = errors.New("peer's fault")
+)
+
+// epoch runs one epoch over s and returns why it ended, always an error.
+func (l *link) epoch(ctx context.Context, s stream) error {
+	lane, err := l.greet(s)
+	if err != nil {
+		return err
+	}
+	e := &epoch{link: l, stream: s, lane: lane, wake: make(chan struct{}, 1)}
+	l.mu.Lock()
+	l.now = e
+	l.mu.Unlock()
+	l.epochs.Add(1)
+	l.up.Store(true)
+	defer e.retire()
+
+	read := make(chan error, 1)
+	go func() { read <- e.read() }()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() { s.Reset(context.Cause(ctx)) })
+	defer stop()
+	write := make(chan error, 1)
+	go func() { write <- e.write(ctx) }()
+	select {
+	case err = <-read:
+		cancel(err)
+		<-write
+	case err = <-write:
+		cancel(err)
+		<-read
+	}
+	return err
+}
+
+// greet exchanges Hellos and returns a lane with the limits agreed on.
+func (l *link) greet(s stream) (*aggregate.Lane, error) {
+	hello := wire.Hello{Min: wire.Version, Max: wire.Version, Limits: wire.DefaultLimits}
+	_ = s.SetReadDeadline(time.Now().Add(helloTimeout))
+	_ = s.SetWriteDeadline(time.Now().Add(helloTimeout))
+	if _, err := s.Write(wire.AppendHello(nil, hello)); err != nil {
+		return nil, fmt.Errorf("write hello: %w", err)
+	}
+	var buf [wire.HelloLen]byte
+	if _, err := io.ReadFull(s, buf[:]); err != nil {
+		return nil, fmt.Errorf("read hello: %w", err)
+	}
+	theirs, _, err := wire.ParseHello(buf[:])
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
+	}
+	cfg := l.lane
+	if _, cfg.Limits, err = wire.Negotiate(hello, theirs); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
+	}
+	_ = s.SetReadDeadline(time.Time{})
+	return aggregate.NewLane(cfg)
+}
+
+// helloTimeout bounds the wait for a peer's Hello.
+const helloTimeout = 10 * time.Second
+
+// read rebuilds what the peer sends until the stream ends.
+func (e *epoch) read() error {
+	in := bufio.NewReaderSize(e.stream, 1<<16)
+	var held []byte // the beginning of a frame
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := in.Read(buf)
+		held = append(held, buf[:n]...)
+		rest := held
+		for {
+			used, frameErr := e.expand(rest)
+			if errors.Is(frameErr, wire.ErrShort) {
+				break
+			}
+			if frameErr != nil {
+				return fmt.Errorf("%w: %w", ErrPeer, frameErr)
+			}
+			rest = rest[used:]
+		}
+		held = held[:copy(held, rest)]
+		if err != nil {
+			return fmt.Errorf("read: %w", err)
+		}
+	}
+}
+
+// expand takes the frame at the start of b, and hands its packets out.
+func (e *epoch) expand(b []byte) (int, error) {
+	if len(b) == 0 {
+		return 0, wire.ErrShort
+	}
+	e.mu.Lock()
+	packets, n, err := e.lane.Expander.Expand(b)
+	if err == nil {
+		e.got.Frames++
+		e.got.BytesFrames += uint64(n)
+		e.got.Packets += uint64(len(packets))
+		for _, p := range packets {
+			e.got.Bytes += uint64(len(p))
+		}
+		now := e.link.clock()
+		if len(packets) > 0 && e.owed == 0 {
+			e.owed = now
+			e.poke()
+		}
+		done := e.lane.Merger.Stats().Frames - e.lane.Outstanding()
+		switch {
+		case done >= e.last:
+			e.pending = 0
+		case done > e.done:
+			e.pending = now
+		}
+		e.done = done
+	}
+	e.mu.Unlock()
+	if err == nil && len(packets) > 0 {
+		e.link.accept(packets)
+	}
+	return n, err
+}
+
+// poke has the writer look at its deadlines again.
+func (e *epoch) poke() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// write merges what is queued and writes frames until ctx ends, the stream
+// fails or nothing gets through.
+func (e *epoch) write(ctx context.Context) error {
+	l := e.link
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	var frame []byte
+	var batch []packet
+	for {
+		batch = l.queue.take(batch)
+		frame = e.merge(frame[:0], batch)
+		l.queue.recycle(batch)
+		if len(frame) > 0 {
+			if err := e.send(frame); err != nil {
+				return err
+			}
+			continue
+		}
+		wait, err := e.next()
+		if err != nil {
+			return err
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.queue.ready:
+		case <-e.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// merge adds packets to the lane and appends the frames that are due.
+func (e *epoch) merge(dst []byte, batch []packet) []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := &e.lane.Merger
+	now := e.link.clock()
+	for _, p := range batch {
+		// Packets that waited while the writer was blocked share a frame.
+		if at, why, ok := m.Deadline(); ok && why == aggregate.FlushFull && at <= now {
+			dst = m.Flush(dst, now, why)
+		}
+		m.Add(p.at, p.data)
+	}
+	if at, why, ok := m.Deadline(); ok && at <= now {
+		dst = m.Flush(dst, now, why)
+	}
+	if len(dst) > 0 {
+		e.last = m.Stats().Frames
+		if e.pending == 0 {
+			e.pending = now
+		}
+	}
+	if e.owed != 0 && len(dst) == 0 && now-e.owed >= e.link.stall/4 {
+		dst = m.Report(dst, now)
+	}
+	if len(dst) > 0 {
+		e.owed = 0
+	}
+	return dst
+}
+
+// next returns how long the writer may sleep, or ErrStall.
+func (e *epoch) next() (time.Duration, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.link.clock()
+	wait := time.Hour
+	if at, _, ok := e.lane.Merger.Deadline(); ok {
+		wait = at - now
+	}
+	if e.owed != 0 {
+		wait = min(wait, e.owed+e.link.stall/4-now)
+	}
+	if e.pending != 0 {
+		left := e.pending + e.link.stall - now
+		if left <= 0 {
+			return 0, fmt.Errorf("%w for %v", ErrStall, e.link.stall)
+		}
+		wait = min(wait, left)
+	}
+	return max(wait, 0), nil
+}
+
+// send writes a frame, for as long as the carrier makes progress.
+func (e *epoch) send(frame []byte) error {
+	if err := e.stream.SetWriteDeadline(time.Now().Add(e.link.stall)); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	if _, err := e.stream.Write(frame); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+// retire adds the epoch's counts to the link's.
+func (e *epoch) retire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := e.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.totals.sent.Accumulate(e.lane.Merger.Stats())
+	l.totals.got.add(e.got)
+	l.now = nil
+}
+
+func (r *Received) add(o Received) {
+	r.Packets += o.Packets
+	r.Bytes += o.Bytes
+	r.Frames += o.Frames
+	r.BytesFrames += o.BytesFrames
+}
+
+// snapshot returns the counters of all epochs. The Stats are a copy.
+func (l *link) snapshot() (sent aggregate.Stats, got Received) {
+	l.mu.Lock()
+	e := l.now
+	sent.Accumulate(&l.totals.sent)
+	got = l.totals.got
+	l.mu.Unlock()
+	if e != nil {
+		e.mu.Lock()
+		sent.Accumulate(e.lane.Merger.Stats())
+		got.add(e.got)
+		e.mu.Unlock()
+	}
+	return sent, got
+}

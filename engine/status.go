@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"sheaf/engine/aggregate"
+)
+
+// A Status is what a gateway tells about itself. Byte counts are of IP packets
+// (In) and of frames (Out), since the gateway started.
+type Status struct {
+	Fingerprint string        `json:"fingerprint"`
+	Device      string        `json:"device,omitempty"`
+	Since       time.Time     `json:"since"`
+	Uptime      time.Duration `json:"uptime_ns"`
+	Unroutable  uint64        `json:"unroutable"` // packets for which there is no peer
+	Peers       []PeerStatus  `json:"peers"`
+}
+
+// A PeerStatus tells of one peer.
+type PeerStatus struct {
+	Name     string        `json:"name"`
+	Up       bool          `json:"up"`
+	Carrier  string        `json:"carrier,omitempty"`
+	Remote   string        `json:"remote,omitempty"`
+	RTT      time.Duration `json:"rtt_ns,omitempty"`
+	Since    time.Time     `json:"since,omitzero"`
+	Error    string        `json:"error,omitempty"` // why it is not up, or was not
+	Allowed  []string      `json:"allowed"`
+	Refused  uint64        `json:"refused"` // packets from addresses that the peer may not send from
+	Lanes    []LaneStatus  `json:"lanes"`
+	Sent     Traffic       `json:"sent"`
+	Received Traffic       `json:"received"`
+}
+
+// Traffic is what went one way.
+type Traffic struct {
+	Packets     uint64 `json:"packets"`
+	Bytes       uint64 `json:"bytes"` // of IP packets
+	Frames      uint64 `json:"frames"`
+	BytesFrames uint64 `json:"bytes_frames"`
+	BytesWire   uint64 `json:"bytes_wire"` // with about what the carrier adds
+}
+
+// A LaneStatus tells of one lane.
+type LaneStatus struct {
+	Class    string                `json:"class"`
+	Up       bool                  `json:"up"`
+	Epochs   uint64                `json:"epochs"`
+	Ended    string                `json:"ended,omitempty"` // why the last epoch ended
+	Dropped  uint64                `json:"dropped"`         // packets that waited too long
+	Verbatim uint64                `json:"verbatim"`
+	Contexts uint64                `json:"contexts"`
+	Flushes  map[string]uint64     `json:"flush_reasons"`
+	Hits     map[string]uint64     `json:"similarity_hits"`
+	Where    map[string]WhereTotal `json:"where"`
+	Events   []EventStatus         `json:"events"` // most bytes first
+}
+
+// A WhereTotal is what a part of the traffic took before and after.
+type WhereTotal struct {
+	BytesIn  uint64  `json:"bytes_in"`
+	BytesOut float64 `json:"bytes_out"`
+}
+
+// An EventStatus tells of the messages of one event.
+type EventStatus struct {
+	Protocol string  `json:"protocol"`
+	Message  string  `json:"message"`
+	Event    string  `json:"event"`
+	Messages uint64  `json:"messages"`
+	BytesIn  uint64  `json:"bytes_in"`
+	BytesOut float64 `json:"bytes_out"`
+}
+
+// maxStatusEvents bounds the events that a LaneStatus lists.
+const maxStatusEvents = 100
+
+// Status returns what there is to tell now.
+func (g *Gateway) Status() Status {
+	s := Status{
+		Fingerprint: g.fingerprint.String(), Since: g.since, Uptime: time.Since(g.since),
+		Unroutable: g.unroutable.Load(),
+	}
+	if g.device != nil {
+		s.Device = g.device.Name()
+	}
+	for _, p := range g.sortedPeers() {
+		s.Peers = append(s.Peers, g.peerStatus(p))
+	}
+	return s
+}
+
+func (g *Gateway) peerStatus(p *peer) PeerStatus {
+	t := p.tunnel.Status()
+	s := PeerStatus{
+		Name: p.name, Up: t.Connected, Refused: p.refused.Load(), Since: t.Since,
+	}
+	if t.Connected {
+		s.Carrier, s.Remote, s.RTT = t.Carrier.String(), t.Remote.String(), t.RTT
+	}
+	if t.LastError != nil {
+		s.Error = t.LastError.Error()
+	}
+	for _, a := range g.Routes() {
+		if a.Peer == p.name {
+			s.Allowed = append(s.Allowed, a.Prefix.String())
+		}
+	}
+	for _, l := range p.links {
+		overhead := uint64(l.overhead.Load())
+		sent, got := l.snapshot()
+		s.Sent.add(Traffic{sent.Packets, sent.BytesIn, sent.Frames, sent.BytesFrames, sent.BytesFrames + sent.Frames*overhead})
+		s.Received.add(Traffic{got.Packets, got.Bytes, got.Frames, got.BytesFrames, got.BytesFrames + got.Frames*overhead})
+		s.Lanes = append(s.Lanes, g.laneStatus(l, &sent))
+	}
+	return s
+}
+
+func (t *Traffic) add(o Traffic) {
+	t.Packets += o.Packets
+	t.Bytes += o.Bytes
+	t.Frames += o.Frames
+	t.BytesFrames += o.BytesFrames
+	t.BytesWire += o.BytesWire
+}
+
+func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
+	s := LaneStatus{
+		Class: l.class.String(), Up: l.up.Load(), Epochs: l.epochs.Load(),
+		Verbatim: sent.Verbatim, Contexts: sent.Contexts,
+		Flushes: map[string]uint64{}, Hits: map[string]uint64{}, Where: map[string]WhereTotal{},
+	}
+	s.Dropped, _ = l.queue.drops()
+	l.mu.Lock()
+	if l.ended != nil {
+		s.Ended = l.ended.Error()
+	}
+	l.mu.Unlock()
+	for _, r := range aggregate.Reasons() {
+		s.Flushes[r.String()] = sent.Flush(r)
+	}
+	for h := range aggregate.NumHits {
+		s.Hits[h.String()] = sent.Hits[h]
+	}
+	for p := range aggregate.NumParts {
+		s.Where[p.String()] = WhereTotal{sent.In[p], sent.Out[p]}
+	}
+	for k, e := range sent.Messages {
+		s.Events = append(s.Events, EventStatus{
+			Protocol: g.registry.Name(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: k.Event,
+			Messages: e.Messages, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
+		})
+	}
+	slices.SortFunc(s.Events, func(a, b EventStatus) int {
+		return cmp.Or(cmp.Compare(b.BytesIn, a.BytesIn), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Message, b.Message))
+	})
+	s.Events = s.Events[:min(len(s.Events), maxStatusEvents)]
+	return s
+}
