@@ -1,0 +1,539 @@
+package netstack
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+)
+
+// serve runs a server on loopback, one goroutine per connection.
+func serve(t *testing.T, handle func(*net.TCPConn)) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	t.Cleanup(func() { l.Close(); running.Wait() })
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer c.Close()
+				handle(c.(*net.TCPConn))
+			})
+		}
+	})
+	return l.Addr().(*net.TCPAddr).AddrPort()
+}
+
+func echo(c *net.TCPConn) { io.Copy(c, c) }
+
+// join lets clients reach a server on loopback as 10.2.0.10:1883 and
+// [fd02::10]:1883, and returns where they have to connect to for either.
+func join(t *testing.T, clients, brokers *Stack, server netip.AddrPort, cfg TerminateConfig) (addr4, addr6 string) {
+	t.Helper()
+	cfg.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24"), netip.MustParsePrefix("fd02::/64")}
+	cfg.Map = func(netip.AddrPort) netip.AddrPort { return server }
+	if _, err := brokers.Terminate(cfg); err != nil {
+		t.Fatal(err)
+	}
+	var addrs []string
+	for _, to := range []netip.Addr{server4, server6} {
+		f, err := clients.Forward(t.Context(), ForwardConfig{From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(to, 1883)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		addrs = append(addrs, f.Addr().String())
+	}
+	return addrs[0], addrs[1]
+}
+
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c.(*net.TCPConn)
+}
+
+func TestEcho(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	addr4, addr6 := join(t, clients, brokers, serve(t, echo), TerminateConfig{})
+	for _, addr := range []string{addr4, addr6} {
+		c := dial(t, addr)
+		sent := sha256.New()
+		const size = 8 << 20
+		go func() {
+			block := make([]byte, 100_000)
+			for i := 0; i < size; i += len(block) {
+				block[i%len(block)]++
+				c.Write(block)
+				sent.Write(block)
+			}
+			c.CloseWrite()
+		}()
+		got := sha256.New()
+		n, err := io.Copy(got, c)
+		if err != nil || n < size || !bytes.Equal(got.Sum(nil), sent.Sum(nil)) {
+			t.Errorf("%d bytes came back, the same: %v; %v", n, bytes.Equal(got.Sum(nil), sent.Sum(nil)), err)
+		}
+	}
+	if s := clients.Stats().Forward; s.Opened != 2 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Each side may go on sending after the other has ended.
+func TestHalfClose(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	server := serve(t, func(c *net.TCPConn) {
+		c.Write([]byte("hello"))
+		c.CloseWrite()
+		b, _ := io.ReadAll(c)
+		if string(b) != "good-bye" {
+			t.Errorf("server got %q", b)
+		}
+	})
+	addr, _ := join(t, clients, brokers, server, TerminateConfig{})
+	c := dial(t, addr)
+	if b, err := io.ReadAll(c); string(b) != "hello" || err != nil {
+		t.Fatalf("client got %q, %v", b, err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	if _, err := c.Write([]byte("good-bye")); err != nil {
+		t.Fatal(err)
+	}
+	c.CloseWrite()
+	waitFor(t, "the connection to end", func() bool {
+		return clients.Stats().Forward.Active == 0 && brokers.Stats().Terminal.Active == 0
+	})
+}
+
+func waitFor(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func TestResetFromServer(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	server := serve(t, func(c *net.TCPConn) {
+		io.ReadFull(c, make([]byte, 2))
+		c.Write([]byte("ok"))
+		c.SetLinger(0)
+	})
+	addr, _ := join(t, clients, brokers, server, TerminateConfig{})
+	c := dial(t, addr)
+	c.Write([]byte("hi"))
+	b, err := io.ReadAll(c)
+	if string(b) != "ok" || !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("client got %q, %v; want ok and a reset", b, err)
+	}
+}
+
+func TestResetFromClient(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	got := make(chan error, 1)
+	server := serve(t, func(c *net.TCPConn) {
+		_, err := io.ReadAll(c)
+		got <- err
+	})
+	addr, _ := join(t, clients, brokers, server, TerminateConfig{})
+	c := dial(t, addr)
+	c.Write([]byte("hi"))
+	waitFor(t, "the connection", func() bool { return brokers.Stats().Terminal.Active == 1 })
+	c.SetLinger(0)
+	c.Close()
+	select {
+	case err := <-got:
+		if !errors.Is(err, unix.ECONNRESET) {
+			t.Errorf("server got %v, want a reset", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the server does not notice")
+	}
+}
+
+// A server that does not read holds the client up before much is in between.
+func TestBackpressure(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{Buffer: 64 << 10, Queue: 16})
+	hold := make(chan bool)
+	total := make(chan int64, 1)
+	server := serve(t, func(c *net.TCPConn) {
+		c.SetReadBuffer(64 << 10)
+		<-hold
+		n, _ := io.Copy(io.Discard, c)
+		total <- n
+	})
+	addr, _ := join(t, clients, brokers, server, TerminateConfig{})
+	c := dial(t, addr)
+	c.SetWriteBuffer(64 << 10)
+	c.SetWriteDeadline(time.Now().Add(time.Second))
+	sent := int64(0)
+	block := make([]byte, 64<<10)
+	for sent < 256<<20 {
+		n, err := c.Write(block)
+		sent += int64(n)
+		if err != nil {
+			break
+		}
+	}
+	// Two stacks of 64 KiB each way, their queues, and what the kernel holds of two
+	// loopback connections.
+	if sent > 16<<20 {
+		t.Errorf("%d bytes were taken though nobody reads", sent)
+	}
+	close(hold)
+	c.CloseWrite()
+	if n := <-total; n != sent {
+		t.Errorf("server got %d bytes of %d", n, sent)
+	}
+}
+
+func TestManyConnections(t *testing.T) {
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
+	clients, brokers := backToBack(t, StackConfig{})
+	addr, _ := join(t, clients, brokers, serve(t, echo), TerminateConfig{})
+	conns := make([]*net.TCPConn, n)
+	for i := range conns {
+		conns[i] = dial(t, addr)
+	}
+	waitFor(t, "all to be connected", func() bool { return brokers.Stats().Terminal.Active == int64(n) })
+	for round := range 3 {
+		for i, c := range conns {
+			fmt.Fprintf(c, "%08d", i+round)
+		}
+		for i, c := range conns {
+			b := make([]byte, 8)
+			if _, err := io.ReadFull(c, b); err != nil || string(b) != fmt.Sprintf("%08d", i+round) {
+				t.Fatalf("connection %d got %q, %v", i, b, err)
+			}
+		}
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	waitFor(t, "all to end", func() bool { return brokers.Stats().Terminal.Active == 0 })
+}
+
+func TestProxyProtocol(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	got := make(chan []byte, 1)
+	server := serve(t, func(c *net.TCPConn) {
+		b, _ := io.ReadAll(c)
+		got <- b
+	})
+	addr4, addr6 := join(t, clients, brokers, server, TerminateConfig{ProxyProtocol: true})
+	for _, tt := range []struct {
+		addr           string
+		src, dst       netip.Addr
+		family, length byte
+	}{
+		{addr4, netip.MustParseAddr("10.99.0.1"), server4, 0x11, 12},
+		{addr6, netip.MustParseAddr("fd99::1"), server6, 0x21, 36},
+	} {
+		c := dial(t, tt.addr)
+		c.Write([]byte("MQTT"))
+		c.CloseWrite()
+		b := <-got
+		// From the specification: signature, version and command, family, length,
+		// both addresses, both ports.
+		want := []byte{0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A, 0x21, tt.family, 0, tt.length}
+		want = append(append(want, tt.src.AsSlice()...), tt.dst.AsSlice()...)
+		if !bytes.HasPrefix(b, want) || len(b) != len(want)+4+4 {
+			t.Fatalf("got % x", b)
+		}
+		rest := b[len(want):]
+		if rest[0] < 0x3E || rest[2] != 1883>>8 || rest[3] != 1883&0xFF || string(rest[4:]) != "MQTT" {
+			t.Errorf("ports and data % x", rest)
+		}
+	}
+}
+
+// deadAddress is one on loopback where nobody listens.
+func deadAddress(t *testing.T) netip.AddrPort {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).AddrPort()
+}
+
+func TestRefused(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	addr, _ := join(t, clients, brokers, deadAddress(t), TerminateConfig{})
+	c := dial(t, addr)
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("%v, want a reset", err)
+	}
+	if s := brokers.Stats().Terminal; s.Refused != 1 || s.Opened != 0 {
+		t.Errorf("%+v", s)
+	}
+	if s := clients.Stats().Forward; s.Refused != 1 || s.Opened != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A SYN is answered with a reset if the server refuses, with an ICMP error if it
+// does not answer, and by nothing before that.
+func TestSYN(t *testing.T) {
+	noLeaks(t)
+	for _, tt := range []struct {
+		name string
+		err  error
+	}{{"refused", unix.ECONNREFUSED}, {"no answer", context.DeadlineExceeded}} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newTestStack(t, StackConfig{Addresses: []netip.Prefix{netip.PrefixFrom(gateway4, 24)}})
+			asked := make(chan netip.AddrPort, 4)
+			answer := make(chan error)
+			_, err := s.Terminate(TerminateConfig{
+				Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24")},
+				Dial: func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error) {
+					asked <- server
+					return nil, <-answer
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			syn := testSegment{flags: header.TCPFlagSyn, seq: 4711}.bytes()
+			s.Input([][]byte{syn, syn})
+			if got := <-asked; got != netip.AddrPortFrom(server4, 1883) {
+				t.Errorf("dialed %s", got)
+			}
+			time.Sleep(20 * time.Millisecond)
+			if len(asked) != 0 || len(s.link.queue) != 0 {
+				t.Error("answered or dialed again while the server was being dialed")
+			}
+			answer <- tt.err
+			p := readOne(t, s)
+			if tt.err == unix.ECONNREFUSED {
+				if tcp := header.TCP(p[20:]); tcp.Flags() != header.TCPFlagRst|header.TCPFlagAck || tcp.AckNumber() != 4712 {
+					t.Errorf("flags %s, acknowledges %d", tcp.Flags(), tcp.AckNumber())
+				}
+				return
+			}
+			kind, code, _, quote := readICMP(t, p, gateway4)
+			if kind != 3 || code != 1 || !bytes.Equal(quote, syn) {
+				t.Errorf("type %d code %d quoting % x", kind, code, quote)
+			}
+		})
+	}
+}
+
+// Closing while a client does not answer the SYN-ACK.
+func TestCloseInHandshake(t *testing.T) {
+	noLeaks(t)
+	s := newTestStack(t, StackConfig{Addresses: []netip.Prefix{netip.PrefixFrom(gateway4, 24)}})
+	server := serve(t, echo)
+	_, err := s.Terminate(TerminateConfig{
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24")},
+		Map:      func(netip.AddrPort) netip.AddrPort { return server },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Input([][]byte{testSegment{flags: header.TCPFlagSyn}.bytes()})
+	if p := header.TCP(readOne(t, s)[20:]); p.Flags() != header.TCPFlagSyn|header.TCPFlagAck {
+		t.Fatalf("flags %s", p.Flags())
+	}
+	closed := make(chan bool)
+	go func() { s.Close(); close(closed) }()
+	select {
+	case <-closed:
+	case <-time.After(5 * time.Second):
+		t.Fatal("Close waits for the client")
+	}
+}
+
+func TestCloseResets(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	got := make(chan error, 1)
+	server := serve(t, func(c *net.TCPConn) {
+		_, err := io.ReadAll(c)
+		got <- err
+	})
+	addr, _ := join(t, clients, brokers, server, TerminateConfig{})
+	c := dial(t, addr)
+	c.Write([]byte("x"))
+	waitFor(t, "the connection", func() bool { return brokers.Stats().Terminal.Active == 1 })
+	clients.Close()
+	if err := <-got; !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("server got %v, want a reset", err)
+	}
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("client got %v, want a reset", err)
+	}
+}
+
+func TestUDP(t *testing.T) {
+	noLeaks(t)
+	server, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	go func() {
+		b := make([]byte, 2000)
+		for {
+			n, from, err := server.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			server.WriteToUDPAddrPort(bytes.ToUpper(b[:n]), from)
+		}
+	}()
+	s := newTestStack(t, StackConfig{})
+	_, err = s.Terminate(TerminateConfig{
+		Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24")},
+		Map:      func(netip.AddrPort) netip.AddrPort { return server.LocalAddr().(*net.UDPAddr).AddrPort() },
+		Limits:   Limits{Idle: 200 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"hello", "again"} {
+		p := testSegment{payload: []byte(word)}.bytes()
+		p = append(p[:20], append([]byte{0x9C, 0x40, 0x16, 0x33, 0, byte(8 + len(word)), 0, 0}, word...)...)
+		h := header.IPv4(p)
+		p[9] = protoUDP
+		h.SetTotalLength(uint16(len(p)))
+		h.SetChecksum(0)
+		h.SetChecksum(^h.CalculateChecksum())
+		s.Input([][]byte{p})
+		answer := readOne(t, s)
+		if u := header.UDP(answer[20:]); string(u.Payload()) != strings.ToUpper(word) || u.SourcePort() != 0x1633 || header.IPv4(answer).SourceAddress().String() != server4.String() {
+			t.Errorf("answer %q", u.Payload())
+		}
+	}
+	if got := s.Stats().Terminal.Opened; got != 1 {
+		t.Errorf("%d sessions, want 1", got)
+	}
+	terminator := (*s.terminators.Load())[0]
+	waitFor(t, "the session to end", func() bool {
+		terminator.mu.Lock()
+		defer terminator.mu.Unlock()
+		return terminator.sessions == 0
+	})
+}
+
+func TestForwardUnix(t *testing.T) {
+	clients, brokers := backToBack(t, StackConfig{})
+	join(t, clients, brokers, serve(t, echo), TerminateConfig{})
+	path := filepath.Join(t.TempDir(), "s")
+	cfg := ForwardConfig{From: "unix:" + path, To: netip.AddrPortFrom(server4, 1883)}
+
+	// A socket file that a crash has left.
+	stale, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale.(*net.UnixListener).SetUnlinkOnClose(false)
+	stale.Close()
+
+	f, err := clients.Forward(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients.Forward(t.Context(), cfg); !errors.Is(err, ErrInUse) {
+		t.Errorf("second listener: %v", err)
+	}
+	c, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.Write([]byte("hello"))
+	c.(*net.UnixConn).CloseWrite()
+	if b, err := io.ReadAll(c); string(b) != "hello" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	f.Close()
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket file is left: %v", err)
+	}
+	os.WriteFile(path, nil, 0o600)
+	if _, err := clients.Forward(t.Context(), cfg); !errors.Is(err, ErrInUse) {
+		t.Errorf("in place of a file: %v", err)
+	}
+}
+
+func TestForwardConfig(t *testing.T) {
+	noLeaks(t)
+	s := newTestStack(t, StackConfig{Addresses: []netip.Prefix{netip.PrefixFrom(gateway4, 24)}})
+	to := netip.AddrPortFrom(server4, 1883)
+	for name, cfg := range map[string]ForwardConfig{
+		"no port":            {From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(server4, 0)},
+		"no IPv6 of its own": {From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(server6, 1883)},
+		"foreign source":     {From: "tcp:127.0.0.1:0", To: to, Source: client4},
+		"vsock":              {From: "vsock:2:1883", To: to},
+		"no path":            {From: "unix:", To: to},
+	} {
+		if _, err := s.Forward(t.Context(), cfg); !errors.Is(err, ErrAddress) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := s.Forward(t.Context(), ForwardConfig{From: "tcp:" + l.Addr().String(), To: to}); !errors.Is(err, ErrInUse) {
+		t.Errorf("port in use: %v", err)
+	}
+}
+
+func TestTerminateConfig(t *testing.T) {
+	noLeaks(t)
+	s := newTestStack(t, StackConfig{})
+	for _, p := range []string{"", "10.2.0.1/24", "127.0.0.0/8", "224.0.0.0/4", "10.0.0.0/8 10.2.0.0/24"} {
+		var cfg TerminateConfig
+		for _, f := range strings.Fields(p) {
+			cfg.Prefixes = append(cfg.Prefixes, netip.MustParsePrefix(f))
+		}
+		if _, err := s.Terminate(cfg); !errors.Is(err, ErrAddress) {
+			t.Errorf("%q: %v", p, err)
+		}
+	}
+	cfg := TerminateConfig{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/16")}}
+	first, err := s.Terminate(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := TerminateConfig{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.3.0/24")}}
+	if _, err := s.Terminate(inside); !errors.Is(err, ErrInUse) {
+		t.Errorf("overlapping: %v", err)
+	}
+	first.Close()
+	if _, err := s.Terminate(inside); err != nil {
+		t.Errorf("after Close: %v", err)
+	}
+}

@@ -1,0 +1,61 @@
+package tunnel
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// backoff spaces attempts: from min, doubling up to max, each with up to a half
+// taken off at random, so that gateways that lost the same network do not come
+// back in step.
+type backoff struct {
+	min, max time.Duration
+	last     time.Duration
+}
+
+// next returns how long to wait before the next attempt.
+func (b *backoff) next() time.Duration {
+	b.last = min(max(2*b.last, b.min), b.max)
+	return b.last - rand.N(b.last/2+1)
+}
+
+func (b *backoff) reset() { b.last = 0 }
+
+// wait waits for the next attempt, or until ctx ends or early is closed.
+func (b *backoff) wait(ctx context.Context, early <-chan struct{}) {
+	timer := time.NewTimer(b.next())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-early:
+	case <-ctx.Done():
+	}
+}
+
+// Lanes that end at once must not follow one another as fast as the network can
+// carry their openings.
+const (
+	paceGood = 5 * time.Second // a lane that lived this long starts anew
+	paceMin  = 50 * time.Millisecond
+	paceMax  = 2 * time.Second
+)
+
+// pacer spaces the lanes of one class. The first two follow at once.
+type pacer struct {
+	last  time.Time
+	delay time.Duration
+}
+
+// ready returns when the next lane may start.
+func (p *pacer) ready() time.Time { return p.last.Add(p.delay) }
+
+// started notes that a lane starts.
+func (p *pacer) started(now time.Time) {
+	if p.last.IsZero() || now.Sub(p.last) >= paceGood {
+		p.delay = 0
+	} else {
+		p.delay = min(max(2*p.delay, paceMin), paceMax)
+	}
+	p.last = now
+}

@@ -1,0 +1,183 @@
+package tunnel
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// A stream is what a carrier gives to a lane.
+type stream interface {
+	io.Reader
+	io.Writer
+	SetReadDeadline(time.Time) error
+	SetWriteDeadline(time.Time) error
+	// Close ends the stream behind what was written, without waiting for it.
+	Close() error
+	// abort ends both directions at both ends at once, and never blocks.
+	abort(Reason)
+}
+
+// A Lane is one reliable, ordered byte stream in each direction between two
+// gateways, of one class, for one epoch. One goroutine may read while another
+// one writes; every other method may be called at any time. Whoever got it from
+// [Peer.Lane] owns it and must Close or Reset it, or take the next one.
+type Lane struct {
+	peer    *Peer
+	link    *link // the QUIC connection, or nil
+	stream  stream
+	class   Class
+	carrier Carrier
+	epoch   uint64
+	dialed  bool // by this end
+	since   time.Time
+	remote  net.Addr
+
+	ended atomic.Pointer[laneEnd]
+}
+
+// laneEnd is why a lane is over, the same for every call that follows.
+type laneEnd struct{ err error }
+
+// Read reads up to len(p) bytes as soon as there is one. The error is io.EOF
+// where the other end has closed the lane, [os.ErrDeadlineExceeded] after the
+// read deadline, with which the lane stays usable, and otherwise a *[PeerError]
+// that matches [ErrReset] or, after a Close at this end, [ErrClosed].
+func (l *Lane) Read(p []byte) (int, error) {
+	if end := l.ended.Load(); end != nil {
+		return 0, l.peerError("read", end.err)
+	}
+	n, err := l.stream.Read(p)
+	if err != nil {
+		err = l.failed("read", err)
+	}
+	return n, err
+}
+
+// Write sends p, which is borrowed until it returns. It blocks while the network
+// or the other end's reader cannot take more. After the write deadline the error
+// is [os.ErrDeadlineExceeded]: the first n bytes will be delivered, the lane
+// stays usable and the rest may be written later. Other errors are as for Read.
+func (l *Lane) Write(p []byte) (int, error) {
+	if end := l.ended.Load(); end != nil {
+		return 0, l.peerError("write", end.err)
+	}
+	n, err := l.stream.Write(p)
+	if err != nil {
+		err = l.failed("write", err)
+	}
+	return n, err
+}
+
+// SetReadDeadline ends reads at t, also one that is blocked now. The zero time
+// is never.
+func (l *Lane) SetReadDeadline(t time.Time) error { return l.stream.SetReadDeadline(t) }
+
+// SetWriteDeadline ends writes at t, also one that is blocked now. The zero time
+// is never.
+func (l *Lane) SetWriteDeadline(t time.Time) error { return l.stream.SetWriteDeadline(t) }
+
+// Reset ends the epoch at both ends at once: what was not delivered is dropped
+// and blocked calls return. The other end is told the [Reason] inside the given
+// error, if any, by the carriers that can. It never blocks. Only the first call
+// of Reset or Close does anything.
+func (l *Lane) Reset(reason error) {
+	r := reasonOf(reason)
+	if l.end(r, &ResetError{Reason: r, Err: reason}) && l.link != nil {
+		l.peer.t.probe(l.peer, l.link)
+	}
+}
+
+// Close ends the lane behind what was written: the other end reads all of it and
+// then io.EOF. What the other end sent and was not read is dropped. It does not
+// wait. Over TCP what the other end has not read after 3 s is lost.
+func (l *Lane) Close() error {
+	if l.ended.CompareAndSwap(nil, &laneEnd{ErrClosed}) {
+		l.peer.forget(l)
+		return l.stream.Close()
+	}
+	return nil
+}
+
+// Class returns the lane's class.
+func (l *Lane) Class() Class { return l.class }
+
+// Carrier returns what the lane runs over.
+func (l *Lane) Carrier() Carrier { return l.carrier }
+
+// Epoch returns a number that grows from lane to lane of the gateway that dialed
+// it, and is the same at both ends. It is for logs.
+func (l *Lane) Epoch() uint64 { return l.epoch }
+
+// RemoteAddr returns the other end's address, which for QUIC may change.
+func (l *Lane) RemoteAddr() net.Addr {
+	if l.link != nil {
+		return l.link.conn.RemoteAddr()
+	}
+	return l.remote
+}
+
+// Overhead returns about what a carrier packet costs in bytes on top of the
+// lane's bytes in it, IP header and acknowledgements that ride along included.
+func (l *Lane) Overhead() int {
+	n := map[Carrier]int{QUIC: overheadQUIC, TLS: overheadTLS, Plain: overheadPlain}[l.carrier]
+	if isIPv6(l.RemoteAddr()) {
+		n += 20
+	}
+	return n
+}
+
+// What a packet with one small frame costs over IPv4, in bytes. QUIC as measured
+// by TestOverhead. TCP: IP 20, TCP with timestamps 32; TLS adds 5 for the record,
+// 1 for its type and 16 for the tag. A bare TCP acknowledgement, 52, comes on top
+// where no answer carries it within the receiver's delay.
+const (
+	overheadQUIC  = 60
+	overheadPlain = 52
+	overheadTLS   = overheadPlain + 22
+)
+
+// end resets the lane, unless it is over, and reports whether it was not.
+func (l *Lane) end(code Reason, err error) bool {
+	if !l.ended.CompareAndSwap(nil, &laneEnd{err}) {
+		return false
+	}
+	l.stream.abort(code)
+	l.peer.forget(l)
+	return true
+}
+
+// failed turns a stream's error into the lane's.
+func (l *Lane) failed(op string, err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) && l.ended.Load() == nil {
+		return os.ErrDeadlineExceeded
+	}
+	if err == io.EOF && l.ended.Load() == nil {
+		return io.EOF
+	}
+	reset := resetOf(err)
+	// The other end closed: its last bytes may still be unread here, so only
+	// writing is over.
+	if reset.Remote && reset.Reason == ReasonClosed && op == "write" && l.ended.Load() == nil {
+		return l.peerError(op, reset)
+	}
+	l.end(ReasonUnknown, reset)
+	return l.peerError(op, l.ended.Load().err)
+}
+
+func (l *Lane) peerError(op string, err error) error {
+	return &PeerError{l.peer.cfg.Name, op + " " + l.class.String() + " lane", err}
+}
+
+func isIPv6(a net.Addr) bool {
+	switch a := a.(type) {
+	case *net.UDPAddr:
+		return a.IP.To4() == nil
+	case *net.TCPAddr:
+		return a.IP.To4() == nil
+	}
+	return false
+}

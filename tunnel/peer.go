@@ -1,0 +1,418 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// A Peer is another gateway, as this one knows it.
+type Peer struct {
+	t   *Tunnel
+	cfg PeerConfig
+
+	mu      sync.Mutex
+	closed  bool
+	changed chan struct{} // closed and replaced whenever anything below changes
+
+	link    *link             // the QUIC connection in use, or nil
+	offered [NumClasses]*Lane // opened, by whichever end, and not yet taken by Lane
+	lanes   [NumClasses]*Lane // taken by Lane, and not yet over
+	wanted  [NumClasses]int   // callers of Lane that wait
+	seen    [NumClasses]header
+	pace    [NumClasses]pacer
+	epoch   uint64
+
+	settled    Carrier            // the TCP carrier that worked when a preferred one did not, or 0
+	retryAt    time.Time          // when a preferred one is tried again
+	cancelDial context.CancelFunc // of the attempt in progress, or nil
+
+	attempts  int
+	lastErr   error
+	lastLink  time.Time // when the last connection began that this end dialed
+	since     time.Time
+	connected bool
+}
+
+// PeerStatus is what is known of a peer at one moment.
+type PeerStatus struct {
+	Name        string
+	Fingerprint Fingerprint
+	Endpoint    string // as configured
+	Connected   bool
+	Since       time.Time // of the present state; zero if there was never another
+	Carrier     Carrier   // 0 unless connected
+	Remote      net.Addr  // nil unless connected
+	Dialed      bool      // this end called
+	RTT         time.Duration
+	Lanes       int   // open now, 0 to NumClasses
+	Attempts    int   // calls that failed since it was last connected
+	LastError   error // of the last failed call or lost connection, also when connected again
+}
+
+func newPeer(t *Tunnel, cfg PeerConfig) *Peer {
+	return &Peer{t: t, cfg: cfg, changed: make(chan struct{})}
+}
+
+// Name returns the configured name.
+func (p *Peer) Name() string { return p.cfg.Name }
+
+// Status returns what is known of the peer now.
+func (p *Peer) Status() PeerStatus {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := PeerStatus{
+		Name: p.cfg.Name, Fingerprint: p.cfg.Fingerprint, Endpoint: p.cfg.Endpoint,
+		Connected: p.connected, Since: p.since, Attempts: p.attempts, LastError: p.lastErr,
+	}
+	for _, l := range p.lanes {
+		if l != nil {
+			s.Lanes++
+		}
+	}
+	if p.link != nil {
+		s.Carrier, s.Remote, s.Dialed = QUIC, p.link.conn.RemoteAddr(), p.link.dialed
+		s.RTT = p.link.conn.ConnectionStats().SmoothedRTT
+	} else if l := p.anyLane(); l != nil {
+		s.Carrier, s.Remote, s.Dialed = l.carrier, l.remote, l.dialed
+		s.RTT = l.stream.(*tcpStream).rtt()
+	}
+	return s
+}
+
+// Lane returns a lane of the class whose epoch is new at both ends. It blocks
+// until there is one: it lets the endpoint be called, with backoff, or waits to
+// be called. The lane of the class before it is reset, if it is still open, so
+// only one goroutine should ask for each class.
+//
+// The error matches that of ctx, with the last failure to connect, or
+// [ErrClosed].
+func (p *Peer) Lane(ctx context.Context, class Class) (*Lane, error) {
+	op := "open " + class.String() + " lane"
+	if class >= NumClasses {
+		return nil, &PeerError{p.cfg.Name, op, ErrConfig}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.lanes[class] != nil {
+		old := p.lanes[class]
+		p.mu.Unlock()
+		old.end(ReasonSuperseded, &ResetError{Reason: ReasonSuperseded})
+		p.mu.Lock()
+	}
+	p.wanted[class]++
+	p.broadcast()
+	defer func() { p.wanted[class]-- }()
+	for {
+		if p.closed {
+			return nil, &PeerError{p.cfg.Name, op, ErrClosed}
+		}
+		if l := p.offered[class]; l != nil {
+			p.offered[class], p.lanes[class] = nil, l
+			p.pace[class].started(time.Now())
+			p.broadcast()
+			return l, nil
+		}
+		var pause <-chan time.Time
+		if p.link != nil && p.link.dialed {
+			wait := time.Until(p.pace[class].ready())
+			if wait <= 0 {
+				if l := p.openOn(ctx, p.link, class); l != nil {
+					return l, nil
+				}
+				if ctx.Err() == nil {
+					continue
+				}
+			}
+			pause = time.After(wait)
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-pause:
+		case <-ctx.Done():
+		}
+		p.mu.Lock()
+		if err := ctx.Err(); err != nil && p.offered[class] == nil {
+			if p.lastErr != nil {
+				err = fmt.Errorf("%w; last failure: %w", err, p.lastErr)
+			}
+			return nil, &PeerError{p.cfg.Name, op, err}
+		}
+	}
+}
+
+// openOn opens a lane on a QUIC connection that this end dialed. It gives mu
+// away meanwhile, and returns nil where the caller has to look again.
+func (p *Peer) openOn(ctx context.Context, k *link, class Class) *Lane {
+	p.epoch++
+	h := header{class: class, instance: p.t.instance, epoch: p.epoch}
+	p.mu.Unlock()
+	l, err := k.open(ctx, p, h)
+	p.mu.Lock()
+	switch {
+	case err != nil:
+		if ctx.Err() == nil && p.link == k {
+			p.drop(k, err)
+		}
+		return nil
+	case p.link != k || p.closed:
+		l.stream.abort(ReasonSuperseded)
+		return nil
+	}
+	p.lanes[class] = l
+	p.pace[class].started(time.Now())
+	return l
+}
+
+// crossing is how long after a connection began another one from the other end
+// is taken for having been dialed at the same moment. Later it means that the
+// other end has lost the first.
+const crossing = 5 * time.Second
+
+// yields reports whether a connection that began at since, dialed by this end or
+// not, makes way for a new one.
+func (p *Peer) yields(dialed bool, since time.Time, newDialed bool) bool {
+	if dialed == newDialed || time.Since(since) > crossing {
+		return true
+	}
+	return newDialed == p.keepsOwn()
+}
+
+// keepsOwn reports whether of two connections dialed at the same moment the one
+// from this end is kept: that of the smaller fingerprint.
+func (p *Peer) keepsOwn() bool {
+	own := p.t.Fingerprint()
+	return string(own[:]) < string(p.cfg.Fingerprint[:])
+}
+
+// adopt makes k the connection to the peer, or says why not.
+func (p *Peer) adopt(k *link) error {
+	p.mu.Lock()
+	old := p.link
+	switch {
+	case p.closed:
+		p.mu.Unlock()
+		return ReasonShutdown
+	case old != nil && !p.yields(old.dialed, old.since, k.dialed):
+		p.mu.Unlock()
+		return ReasonDuplicate
+	}
+	victims := p.takeAll()
+	p.link, p.settled, p.retryAt = k, 0, time.Time{}
+	if k.dialed {
+		p.lastLink = k.since
+	} else if p.cancelDial != nil && !p.keepsOwn() {
+		p.cancelDial()
+	}
+	p.note(QUIC, k.conn.RemoteAddr(), k.dialed)
+	p.mu.Unlock()
+	endAll(victims, ReasonMoved)
+	if old != nil {
+		old.close(ReasonSuperseded)
+	}
+	return nil
+}
+
+// offer makes l the next lane of its class, or says why not. A lane of a TCP
+// carrier is a connection too, and competes with the others as one.
+func (p *Peer) offer(l *Lane, h header) error {
+	p.mu.Lock()
+	err := p.refuses(l, h)
+	if err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	var victims []*Lane
+	var old *link
+	if l.link == nil && p.link != nil {
+		old, p.link = p.link, nil
+		victims = p.takeAll()
+	} else {
+		victims = append(victims, p.lanes[h.class], p.offered[h.class])
+	}
+	p.offered[h.class] = l
+	if !l.dialed {
+		p.seen[h.class] = h
+		if l.link == nil && p.cancelDial != nil && !p.keepsOwn() {
+			p.cancelDial()
+		}
+	}
+	if l.link == nil {
+		p.note(l.carrier, l.remote, l.dialed)
+	}
+	p.broadcast()
+	p.mu.Unlock()
+	endAll(victims, ReasonSuperseded)
+	if old != nil {
+		old.close(ReasonSuperseded)
+	}
+	return nil
+}
+
+// admits says whether l could be offered now.
+func (p *Peer) admits(l *Lane, h header) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refuses(l, h)
+}
+
+// refuses says why l cannot be offered, if so. mu is held.
+func (p *Peer) refuses(l *Lane, h header) error {
+	seen := p.seen[h.class]
+	switch {
+	case p.closed:
+		return ReasonShutdown
+	case !l.dialed && seen.instance == h.instance && h.epoch <= seen.epoch:
+		return ReasonSuperseded // overtaken on the way by a later one
+	case l.link != p.link && l.link != nil:
+		return ReasonSuperseded
+	case l.link == nil && p.link != nil && !p.yields(p.link.dialed, p.link.since, l.dialed):
+		return ReasonDuplicate
+	}
+	for _, old := range []*Lane{p.lanes[h.class], p.offered[h.class]} {
+		if old != nil && old.link == nil && !p.yields(old.dialed, old.since, l.dialed) {
+			return ReasonDuplicate
+		}
+	}
+	return nil
+}
+
+// forget is called by a lane that is over.
+func (p *Peer) forget(l *Lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lanes[l.class] == l {
+		p.lanes[l.class] = nil
+	}
+	if p.offered[l.class] == l {
+		p.offered[l.class] = nil
+	}
+	if p.link == nil && p.anyLane() == nil && !p.closed {
+		p.lost(l.ended.Load().err)
+	}
+	p.broadcast()
+}
+
+// dropLink is called when a QUIC connection is over.
+func (p *Peer) dropLink(k *link, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.link == k {
+		p.drop(k, err)
+	}
+}
+
+// drop forgets the connection in use. Its lanes see their streams fail; those
+// that nobody has taken are thrown away.
+func (p *Peer) drop(k *link, err error) {
+	p.link = nil
+	err = resetOf(err)
+	for class, l := range p.offered {
+		if l != nil && l.link == k {
+			p.offered[class] = nil
+			l.stream.abort(ReasonLost)
+		}
+	}
+	p.lost(err)
+	p.broadcast()
+}
+
+// takeAll empties the tables of lanes, and returns what was in them.
+func (p *Peer) takeAll() []*Lane {
+	all := append(p.lanes[:], p.offered[:]...)
+	p.lanes, p.offered = [NumClasses]*Lane{}, [NumClasses]*Lane{}
+	return all
+}
+
+// endAll ends lanes that make way: those over TCP for the given reason.
+func endAll(lanes []*Lane, overTCP Reason) {
+	for _, l := range lanes {
+		if l == nil {
+			continue
+		}
+		why := ReasonSuperseded
+		if l.link == nil {
+			why = overTCP
+		}
+		l.end(why, &ResetError{Reason: why})
+	}
+}
+
+// anyLane returns an open lane of a TCP carrier, or nil.
+func (p *Peer) anyLane() *Lane {
+	for i := range NumClasses {
+		for _, l := range []*Lane{p.lanes[i], p.offered[i]} {
+			if l != nil && l.link == nil {
+				return l
+			}
+		}
+	}
+	return nil
+}
+
+// note records that the peer is connected.
+func (p *Peer) note(c Carrier, remote net.Addr, dialed bool) {
+	if !p.connected || c == QUIC {
+		p.t.cfg.Logger.Info("peer connected", "peer", p.cfg.Name, "carrier", c.String(), "remote", remote.String(), "dialed", dialed)
+	}
+	if !p.connected {
+		p.connected, p.since = true, time.Now()
+	}
+	p.attempts = 0
+	p.broadcast()
+}
+
+// lost records that the peer is not connected any more.
+func (p *Peer) lost(err error) {
+	if !p.connected {
+		return
+	}
+	p.connected, p.since = false, time.Now()
+	p.lastErr = &PeerError{p.cfg.Name, "stay connected", err}
+	p.t.cfg.Logger.Info("peer disconnected", "peer", p.cfg.Name, "err", err)
+}
+
+// failed records a call that failed, and logs the first of each kind.
+func (p *Peer) failed(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.connected || errors.Is(err, ReasonDuplicate) {
+		return // the other end called meanwhile
+	}
+	level := p.t.cfg.Logger.Warn
+	if p.attempts > 0 && p.lastErr != nil && p.lastErr.Error() == err.Error() {
+		level = p.t.cfg.Logger.Debug
+	}
+	p.attempts++
+	p.lastErr = err
+	level("cannot reach peer", "peer", p.cfg.Name, "err", err, "attempts", p.attempts)
+}
+
+// broadcast wakes everyone who waits for a change. mu is held.
+func (p *Peer) broadcast() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// close ends everything with the peer and lets nothing new begin.
+func (p *Peer) close() {
+	p.mu.Lock()
+	p.closed = true
+	victims, k := p.takeAll(), p.link
+	p.link, p.connected = nil, false
+	p.broadcast()
+	p.mu.Unlock()
+	for _, l := range victims {
+		if l != nil {
+			l.end(ReasonShutdown, ErrClosed)
+		}
+	}
+	if k != nil {
+		k.close(ReasonShutdown)
+	}
+}

@@ -1,0 +1,341 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+const (
+	// handshakeTimeout bounds what a stranger can hold open.
+	handshakeTimeout = 5 * time.Second
+	// halfOpenProve is the number of QUIC handshakes in progress from which on
+	// callers must first prove their address (RFC 9000 section 8.1.2), and
+	// halfOpenMax the one from which on they are refused.
+	halfOpenProve, halfOpenMax = 32, 256
+	// maxStreams that a peer may have open at a time: a lane of each class, and
+	// some that are being reset.
+	maxStreams = 8 * int64(NumClasses)
+)
+
+// quicConfig is tuned for few bytes: lanes often carry one small frame at a time,
+// so that what a packet costs is most of what crosses the link.
+func (t *Tunnel) quicConfig() *quic.Config {
+	return &quic.Config{
+		Versions:             []quic.Version{quic.Version1},
+		HandshakeIdleTimeout: handshakeTimeout,
+		MaxIdleTimeout:       t.cfg.IdleTimeout,
+		// 1200 passes everywhere, also through IPv6 tunnels and other VPNs; path
+		// MTU discovery raises it within a few round trips.
+		InitialPacketSize:              1200,
+		InitialStreamReceiveWindow:     512 << 10,
+		MaxStreamReceiveWindow:         4 << 20,
+		InitialConnectionReceiveWindow: 768 << 10,
+		MaxConnectionReceiveWindow:     6 << 20, // a lane that is not read leaves room for the other
+		MaxIncomingStreams:             -1,
+		MaxIncomingUniStreams:          -1,
+	}
+}
+
+// listenQUIC starts the listening side.
+func (t *Tunnel) listenQUIC() error {
+	// The key for stateless resets outlives a restart, so that peers learn of the
+	// restart from the answer to their next packet (RFC 9000 section 10.3).
+	resetKey := quic.StatelessResetKey(t.cfg.Key.derive("stateless reset"))
+	t.transport = &quic.Transport{
+		Conn:                t.udp,
+		StatelessResetKey:   &resetKey,
+		VerifySourceAddress: func(net.Addr) bool { return t.halfQUIC.Load() >= halfOpenProve },
+		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
+			if t.halfQUIC.Load() >= halfOpenMax {
+				return nil, errors.New("too many handshakes in progress")
+			}
+			return t.countHalfOpen(ctx), nil
+		},
+	}
+	conf := t.quicConfig()
+	conf.MaxIncomingStreams = maxStreams
+	ln, err := t.transport.Listen(t.listenTLS(), conf)
+	if err != nil {
+		return err
+	}
+	t.quicLn = ln
+	t.wg.Go(func() {
+		for {
+			conn, err := ln.Accept(t.ctx)
+			if err != nil {
+				return
+			}
+			conn.Context().Value(halfOpenKey{}).(func())()
+			t.wg.Go(func() { t.serveQUIC(conn) })
+		}
+	})
+	return nil
+}
+
+type halfOpenKey struct{}
+
+// countHalfOpen counts a handshake until it is done, one way or the other. The
+// context returned has the function that says so.
+func (t *Tunnel) countHalfOpen(ctx context.Context) context.Context {
+	t.halfQUIC.Add(1)
+	done := sync.OnceFunc(func() { t.halfQUIC.Add(-1) })
+	context.AfterFunc(ctx, done)
+	return context.WithValue(ctx, halfOpenKey{}, done)
+}
+
+// A link is a QUIC connection to a peer.
+type link struct {
+	conn    *quic.Conn
+	dialed  bool // by this end
+	since   time.Time
+	probing atomic.Bool
+	release func() // what to do when the connection is over
+}
+
+// serveQUIC runs a connection that a peer dialed. The first thing on it is one
+// byte on a unidirectional stream, the version, which tells the peer that its
+// key was accepted: the handshake of TLS 1.3 ends before the dialing end can
+// know.
+func (t *Tunnel) serveQUIC(conn *quic.Conn) {
+	k := &link{conn: conn, since: time.Now()}
+	print, err := fingerprintIn(conn.ConnectionState().TLS)
+	p := t.known[print]
+	if err != nil || p == nil { // the handshake has made sure of both
+		k.close(ReasonUnknown)
+		return
+	}
+	if err := p.adopt(k); err != nil {
+		k.close(reasonOf(err))
+		return
+	}
+	t.wg.Go(func() { k.watch(p) })
+	welcome, err := conn.OpenUniStream()
+	if err == nil {
+		_, err = welcome.Write([]byte{laneVersion})
+		welcome.Close()
+	}
+	for err == nil {
+		var s *quic.Stream
+		if s, err = conn.AcceptStream(t.ctx); err == nil {
+			t.wg.Go(func() { k.serveStream(p, s) })
+		}
+	}
+}
+
+// serveStream reads the header of a lane that the peer opened, and offers it.
+func (k *link) serveStream(p *Peer, s *quic.Stream) {
+	qs := &quicStream{Stream: s}
+	s.SetReadDeadline(time.Now().Add(handshakeTimeout))
+	h, err := readHeader(s)
+	s.SetReadDeadline(time.Time{})
+	if err == nil {
+		err = p.offer(k.lane(p, qs, h), h)
+	}
+	if err != nil {
+		qs.abort(reasonOf(err))
+	}
+}
+
+// open opens a lane on a connection that this end dialed.
+func (k *link) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
+	s, err := k.conn.OpenStreamSync(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := k.lane(p, &quicStream{Stream: s}, h)
+	if _, err := s.Write(appendHeader(nil, h)); err != nil {
+		l.stream.abort(ReasonUnknown)
+		return nil, err
+	}
+	return l, nil
+}
+
+// lane dresses a stream as a lane. Both lanes share the connection, its
+// congestion window and its acknowledgements; the priority (RFC 9218) makes every
+// packet take from the messages' stream first, so that bulk stands in front of
+// them for no longer than the packets that have left. A connection of its own
+// for bulk would compete with the messages for the link instead.
+func (k *link) lane(p *Peer, s *quicStream, h header) *Lane {
+	urgency := int8(1)
+	if h.class == ClassBulk {
+		urgency = 5
+	}
+	s.SetPriority(urgency, false)
+	return &Lane{peer: p, link: k, stream: s, class: h.class, carrier: QUIC, epoch: h.epoch, dialed: k.dialed, since: time.Now()}
+}
+
+// watch waits for the end of the connection.
+func (k *link) watch(p *Peer) {
+	<-k.conn.Context().Done()
+	p.dropLink(k, context.Cause(k.conn.Context()))
+	if k.release != nil {
+		k.release()
+	}
+}
+
+// close ends the connection and tells the other end why.
+func (k *link) close(why Reason) {
+	k.conn.CloseWithError(quic.ApplicationErrorCode(why), "")
+	if k.release != nil {
+		k.release()
+	}
+}
+
+// probeTime is how long a connection may be silent after a lane on it was reset:
+// the reset itself asks the other end for an acknowledgement.
+const probeTime = 2 * time.Second
+
+// probe gives up a connection on which nothing is heard after a reset, so that
+// the endpoint is resolved and dialed anew long before the idle timeout.
+func (t *Tunnel) probe(p *Peer, k *link) {
+	if !k.probing.CompareAndSwap(false, true) {
+		return
+	}
+	t.spawn(func() {
+		defer k.probing.Store(false)
+		before := k.conn.ConnectionStats()
+		timer := time.NewTimer(max(probeTime, 4*before.SmoothedRTT))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-k.conn.Context().Done():
+			return
+		}
+		if k.conn.ConnectionStats().PacketsReceived == before.PacketsReceived {
+			p.dropLink(k, &ResetError{Reason: ReasonLost})
+			k.close(ReasonLost)
+		}
+	})
+}
+
+// dialQUIC calls the endpoint's addresses one after the other.
+func (p *Peer) dialQUIC(ctx context.Context) (*link, error) {
+	addrs, err := p.resolve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for i, addr := range addrs {
+		// Share what is left of the time among the addresses that are left.
+		deadline, _ := ctx.Deadline()
+		sub, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
+		k, err := p.dialAddr(sub, addr)
+		cancel()
+		if err == nil {
+			return k, nil
+		}
+		errs = append(errs, fmt.Errorf("%v: %w", addr, err))
+	}
+	return nil, errors.Join(errs...)
+}
+
+// dialAddr calls one address, from a socket of its own: a new port gets around
+// what a NAT may remember of an old one, and one connection per socket needs only
+// the shortest of connection IDs.
+func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort) (*link, error) {
+	network := "udp4"
+	if addr.Addr().Is6() {
+		network = "udp6"
+	}
+	udp, err := net.ListenPacket(network, ":0")
+	if err != nil {
+		return nil, err
+	}
+	tr := &quic.Transport{Conn: udp, ConnectionIDGenerator: newShortIDs()}
+	release := sync.OnceFunc(func() {
+		tr.Close()
+		udp.Close()
+	})
+	conf := p.t.quicConfig()
+	conf.MaxIncomingUniStreams = 1
+	conf.KeepAlivePeriod = p.t.cfg.KeepAlive // from this end only: NATs are on the dialing side
+	conn, err := tr.Dial(ctx, net.UDPAddrFromAddrPort(addr), p.t.dialTLS(p.cfg.Fingerprint), conf)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	k := &link{conn: conn, dialed: true, since: time.Now(), release: release}
+	if err := readWelcome(ctx, conn); err != nil {
+		k.close(ReasonProtocol)
+		return nil, err
+	}
+	return k, nil
+}
+
+func readWelcome(ctx context.Context, conn *quic.Conn) error {
+	s, err := conn.AcceptUniStream(ctx)
+	if err != nil {
+		return err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		s.SetReadDeadline(deadline)
+	}
+	b, err := io.ReadAll(io.LimitReader(s, 2))
+	if err != nil {
+		return err
+	}
+	if len(b) == 0 || b[0] != laneVersion {
+		return fmt.Errorf("%w: lane version %x, not %d", ErrProtocol, b, laneVersion)
+	}
+	return nil
+}
+
+// A quicStream is a lane's stream.
+type quicStream struct {
+	*quic.Stream
+	writing sync.Mutex // quic-go wants no Close during a Write
+}
+
+func (s *quicStream) Write(p []byte) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.Stream.Write(p)
+}
+
+// Close sends what was written and then the end. The other end may not write
+// any more.
+func (s *quicStream) Close() error {
+	s.CancelRead(quic.StreamErrorCode(ReasonClosed))
+	s.SetWriteDeadline(time.Now()) // a blocked Write returns
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	return s.Stream.Close()
+}
+
+func (s *quicStream) abort(why Reason) {
+	s.CancelRead(quic.StreamErrorCode(why))
+	s.CancelWrite(quic.StreamErrorCode(why))
+}
+
+// shortIDs makes connection IDs of one byte for a socket that has one connection:
+// they only have to differ from the few others of the same connection that are
+// still in use, and the other end puts one into every packet. An empty ID would
+// be shorter still, but then quic-go does not see stateless resets.
+type shortIDs struct {
+	mu   sync.Mutex
+	next byte
+	perm []int
+}
+
+func newShortIDs() *shortIDs { return &shortIDs{perm: rand.Perm(256)} }
+
+// GenerateConnectionID implements [quic.ConnectionIDGenerator].
+func (g *shortIDs) GenerateConnectionID() (quic.ConnectionID, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.next++
+	return quic.ConnectionIDFromBytes([]byte{byte(g.perm[g.next])}), nil
+}
+
+// ConnectionIDLen implements [quic.ConnectionIDGenerator].
+func (g *shortIDs) ConnectionIDLen() int { return 1 }

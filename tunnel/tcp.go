@@ -1,0 +1,273 @@
+package tunnel
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// A lane over TCP is a connection of its own. The dialing end writes
+//
+//	TLS    header
+//	plain  magic, its fingerprint, the fingerprint it wants, header
+//
+// and the other one answers with the version and a Reason of one byte each; 0
+// accepts the lane.
+const (
+	plainMagic = "sheaf/1p"
+	plainLen   = len(plainMagic) + 32 + 32
+	answerLen  = 2
+)
+
+// Handshakes in progress, in all and from one address.
+const (
+	maxHalfTCP     = 128
+	maxHalfPerAddr = 16
+)
+
+// halfOpen counts handshakes that have not shown yet who is calling.
+type halfOpen struct {
+	mu  sync.Mutex
+	all int
+	by  map[netip.Addr]int
+}
+
+func (h *halfOpen) enter(a netip.Addr) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all >= maxHalfTCP || h.by[a] >= maxHalfPerAddr {
+		return false
+	}
+	if h.by == nil {
+		h.by = map[netip.Addr]int{}
+	}
+	h.all++
+	h.by[a]++
+	return true
+}
+
+func (h *halfOpen) leave(a netip.Addr) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all--
+	if h.by[a]--; h.by[a] == 0 {
+		delete(h.by, a)
+	}
+}
+
+// acceptTCP is the listening side.
+func (t *Tunnel) acceptTCP() {
+	conf := t.listenTLS()
+	pause := backoff{min: 5 * time.Millisecond, max: time.Second}
+	for {
+		conn, err := t.tcpLn.AcceptTCP()
+		if err != nil {
+			if t.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return
+			}
+			t.cfg.Logger.Error("accept", "err", err) // out of files, most likely
+			pause.wait(t.ctx, nil)
+			continue
+		}
+		pause.reset()
+		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr()
+		if !t.halfTCP.enter(from) {
+			t.refused.note(conn.RemoteAddr(), errors.New("too many handshakes in progress"))
+			conn.Close()
+			continue
+		}
+		t.wg.Go(func() {
+			defer t.halfTCP.leave(from)
+			if err := t.serveTCP(conn, conf); err != nil {
+				resetTCP(conn)
+			}
+		})
+	}
+}
+
+// serveTCP finds out who calls and for what, and offers the lane to that peer.
+// The caller closes the connection if there is an error.
+func (t *Tunnel) serveTCP(conn *net.TCPConn, conf *tls.Config) error {
+	stop := context.AfterFunc(t.ctx, func() { resetTCP(conn) })
+	defer stop()
+	conn.SetDeadline(time.Now().Add(handshakeTimeout))
+	tuneTCP(conn)
+
+	carrier, rw, noted := TLS, net.Conn(conn), false
+	var claimed Fingerprint
+	var err error
+	if t.allows(Plain) {
+		carrier = Plain
+		claimed, err = t.readPlain(conn)
+	} else {
+		tc := tls.Server(conn, conf)
+		rw = tc
+		if err = tc.HandshakeContext(t.ctx); err == nil {
+			claimed, err = fingerprintIn(tc.ConnectionState())
+		}
+		noted = errors.Is(err, ErrUnknownPeer) || errors.Is(err, ErrProtocol) // by listenTLS
+	}
+	var h header
+	if err == nil {
+		h, err = readHeader(rw)
+	}
+	p := t.known[claimed]
+	if err == nil && p == nil {
+		err = fmt.Errorf("%w: fingerprint %v", ErrUnknownPeer, claimed)
+	}
+	if err != nil {
+		if !noted {
+			t.refused.note(conn.RemoteAddr(), err)
+		}
+		if errors.Is(err, ErrProtocol) || errors.Is(err, ErrUnknownPeer) {
+			t.answer(rw, carrier, reasonOf(err), true)
+			return rw.Close()
+		}
+		return err
+	}
+	l := newTCPLane(p, carrier, h, conn, rw, false)
+	if err := p.admits(l, h); err != nil {
+		t.answer(rw, carrier, reasonOf(err), true)
+		return rw.Close()
+	}
+	if err := t.answer(rw, carrier, 0, false); err != nil {
+		return err
+	}
+	conn.SetDeadline(time.Time{})
+	if !stop() {
+		return ErrClosed
+	}
+	t.spawn(l.stream.(*tcpStream).pump)
+	if err := p.offer(l, h); err != nil {
+		l.stream.abort(reasonOf(err))
+	}
+	return nil
+}
+
+// readPlain reads who a plain caller claims to be.
+func (t *Tunnel) readPlain(r io.Reader) (claimed Fingerprint, err error) {
+	var b [plainLen]byte
+	if _, err := io.ReadFull(r, b[:]); err != nil {
+		return claimed, err
+	}
+	own := t.Fingerprint()
+	n := copy(claimed[:], b[len(plainMagic):]) + len(plainMagic)
+	switch {
+	case string(b[:len(plainMagic)]) != plainMagic:
+		return claimed, fmt.Errorf("%w: carrier plain is expected here", ErrProtocol)
+	case !bytes.Equal(b[n:], own[:]):
+		return claimed, fmt.Errorf("%w: the caller wants another gateway, %v", ErrUnknownPeer, Fingerprint(b[n:]))
+	}
+	return claimed, nil
+}
+
+// answer accepts or refuses a lane.
+func (t *Tunnel) answer(w io.Writer, c Carrier, why Reason, refuse bool) error {
+	var b []byte
+	if c == Plain {
+		own := t.Fingerprint()
+		b = append(b, own[:]...)
+	}
+	if refuse && why == 0 {
+		why = ReasonProtocol
+	}
+	_, err := w.Write(append(b, laneVersion, byte(why)))
+	return err
+}
+
+// dialTCP calls the endpoint and opens a lane.
+func (p *Peer) dialTCP(ctx context.Context, c Carrier, h header) (*Lane, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	conn := raw.(*net.TCPConn)
+	stop := context.AfterFunc(ctx, func() { resetTCP(conn) })
+	defer stop()
+	tuneTCP(conn)
+	rw := net.Conn(conn)
+	if c == TLS {
+		conf := p.t.dialTLS(p.cfg.Fingerprint)
+		conf.ServerName = "" // nothing about this network is said in the clear
+		tc := tls.Client(conn, conf)
+		rw, err = tc, tc.HandshakeContext(ctx)
+	}
+	if err == nil {
+		err = p.openTCP(rw, c, h)
+	}
+	if err == nil && !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		resetTCP(conn)
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+		return nil, err
+	}
+	l := newTCPLane(p, c, h, conn, rw, true)
+	p.t.spawn(l.stream.(*tcpStream).pump)
+	return l, nil
+}
+
+// openTCP writes the header and reads the answer.
+func (p *Peer) openTCP(rw io.ReadWriter, c Carrier, h header) error {
+	var b []byte
+	if c == Plain {
+		own := p.t.Fingerprint()
+		b = append(b, plainMagic...)
+		b = append(b, own[:]...)
+		b = append(b, p.cfg.Fingerprint[:]...)
+	}
+	if _, err := rw.Write(appendHeader(b, h)); err != nil {
+		return err
+	}
+	if c == Plain {
+		var got Fingerprint
+		if _, err := io.ReadFull(rw, got[:]); err != nil {
+			return fmt.Errorf("read the answer: %w", err)
+		}
+		if got != p.cfg.Fingerprint {
+			return fmt.Errorf("%w: the gateway there has the fingerprint %v, expected %v", ErrWrongKey, got, p.cfg.Fingerprint)
+		}
+	}
+	var answer [answerLen]byte
+	if _, err := io.ReadFull(rw, answer[:]); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch {
+	case answer[0] != laneVersion:
+		return fmt.Errorf("%w: lane version %d, not %d", ErrProtocol, answer[0], laneVersion)
+	case answer[1] != 0:
+		return fmt.Errorf("%w: %w", ErrRefused, Reason(answer[1]))
+	}
+	return nil
+}
+
+func newTCPLane(p *Peer, c Carrier, h header, conn *net.TCPConn, rw net.Conn, dialed bool) *Lane {
+	return &Lane{
+		peer: p, stream: newTCPStream(p.t.ctx, conn, rw), class: h.class, carrier: c,
+		epoch: h.epoch, dialed: dialed, since: time.Now(), remote: conn.RemoteAddr(),
+	}
+}
+
+// tuneTCP makes a connection send at once, notice a dead network in about half a
+// minute, and keep little that is not sent yet.
+func tuneTCP(conn *net.TCPConn) {
+	conn.SetNoDelay(true)
+	conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3})
+	limitUnsent(conn, maxUnsent)
+}
+
+// resetTCP closes a connection in a way that the other end sees at once.
+func resetTCP(conn *net.TCPConn) {
+	conn.SetLinger(0)
+	conn.Close()
+}
