@@ -27,8 +27,8 @@ fuzz: ## run every fuzz target for FUZZTIME each
 bench: ## sizes against zstd and speed, in one run
 	$(GO) run ./tools/bench -captures $(CAPTURES)
 
-demo: build ## what crosses the link for a capture of 100 subscribers
-	./bin/sheaf replay --window 5ms --compare testdata/fanout-100.pcap.gz
+demo: build ## a broker, 100 subscribers, two gateways; no root, 15 s
+	./bin/sheaf demo
 
 e2e: build ## every capture through the built program, with several windows
 	@for w in 0 100us 5ms 50ms 1s; do \

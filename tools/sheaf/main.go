@@ -70,7 +70,7 @@ the original packets out again at the other end, byte for byte.`,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
-	root.AddCommand(newUp(), newRoute(), newKeygen(), newReplay())
+	root.AddCommand(newUp(), newRoute(), newKeygen(), newReplay(), newDemo())
 	return root
 }
 
