@@ -1,0 +1,351 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/engine/aggregate"
+	"sheaf/parsers/builtin"
+	"sheaf/tunnel/wire"
+)
+
+// A wireEnd is one end of a simulated stream: what is written arrives after a
+// delay, unless the wire is cut; a writer waits while more than a window is
+// under way.
+type wireEnd struct {
+	out, in *halfWire
+	reset   chan struct{}
+	once    *sync.Once
+}
+
+type halfWire struct {
+	mu       sync.Mutex
+	changed  chan struct{}
+	chunks   []chunk
+	bytes    int
+	delay    time.Duration
+	cut      bool // nothing arrives any more
+	window   int
+	deadline time.Time // of the writer
+}
+
+type chunk struct {
+	at   time.Time
+	data []byte
+}
+
+func newWire(delay time.Duration, window int) (a, b *wireEnd) {
+	half := func() *halfWire { return &halfWire{delay: delay, window: window, changed: make(chan struct{})} }
+	x, y := half(), half()
+	reset, once := make(chan struct{}), new(sync.Once)
+	return &wireEnd{out: x, in: y, reset: reset, once: once}, &wireEnd{out: y, in: x, reset: reset, once: once}
+}
+
+// change wakes all who wait; the lock is held.
+func (h *halfWire) change() {
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+func (w *wireEnd) Write(p []byte) (int, error) {
+	h := w.out
+	for {
+		h.mu.Lock()
+		if h.bytes < h.window {
+			h.chunks = append(h.chunks, chunk{time.Now().Add(h.delay), append([]byte(nil), p...)})
+			h.bytes += len(p)
+			h.change()
+			h.mu.Unlock()
+			return len(p), nil
+		}
+		changed, deadline := h.changed, h.deadline
+		h.mu.Unlock()
+		var expired <-chan time.Time
+		if !deadline.IsZero() {
+			t := time.NewTimer(time.Until(deadline))
+			defer t.Stop()
+			expired = t.C
+		}
+		select {
+		case <-changed:
+		case <-expired:
+			return 0, os.ErrDeadlineExceeded
+		case <-w.reset:
+			return 0, io.ErrClosedPipe
+		}
+	}
+}
+
+func (w *wireEnd) Read(p []byte) (int, error) {
+	h := w.in
+	for {
+		h.mu.Lock()
+		var due <-chan time.Time
+		if len(h.chunks) > 0 && !h.cut {
+			c := &h.chunks[0]
+			wait := time.Until(c.at)
+			if wait <= 0 {
+				n := copy(p, c.data)
+				if c.data = c.data[n:]; len(c.data) == 0 {
+					h.chunks = h.chunks[1:]
+				}
+				h.bytes -= n
+				h.change()
+				h.mu.Unlock()
+				return n, nil
+			}
+			t := time.NewTimer(wait)
+			defer t.Stop()
+			due = t.C
+		}
+		changed := h.changed
+		h.mu.Unlock()
+		select {
+		case <-changed:
+		case <-due:
+		case <-w.reset:
+			return 0, io.ErrUnexpectedEOF
+		}
+	}
+}
+
+func (w *wireEnd) SetReadDeadline(time.Time) error { return nil }
+
+func (w *wireEnd) SetWriteDeadline(t time.Time) error {
+	w.out.mu.Lock()
+	w.out.deadline = t
+	w.out.mu.Unlock()
+	return nil
+}
+
+func (w *wireEnd) Reset(error) { w.once.Do(func() { close(w.reset) }) }
+
+// A bench is two links over simulated streams, one epoch after the other.
+type bench struct {
+	t      *testing.T
+	ends   [2]*link
+	begin  time.Time
+	next   [2]chan stream
+	mu     sync.Mutex
+	got    [2][]string
+	wires  [][2]*wireEnd
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+}
+
+func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
+	b := &bench{t: t, begin: time.Now(), wires: wires}
+	var ctx context.Context
+	ctx, b.cancel = context.WithCancel(context.Background())
+	for i := range b.ends {
+		b.next[i] = make(chan stream, len(wires))
+		for _, w := range wires {
+			b.next[i] <- w[i]
+		}
+		b.ends[i] = &link{
+			peer: fmt.Sprint("peer", 1-i), lane: aggregate.Config{Registry: builtin.Registry()}, stall: 2 * time.Second,
+			clock: func() time.Duration { return time.Since(b.begin) }, queue: newQueue(1<<20, 500*time.Millisecond),
+			log: slog.New(slog.DiscardHandler),
+			open: func(ctx context.Context) (stream, error) {
+				select {
+				case s := <-b.next[i]:
+					return s, nil
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			},
+			accept: func(packets [][]byte) {
+				b.mu.Lock()
+				for _, p := range packets {
+					b.got[i] = append(b.got[i], string(p[28:]))
+				}
+				b.mu.Unlock()
+			},
+		}
+		b.all.Go(func() { b.ends[i].run(ctx) })
+	}
+	return b
+}
+
+func (b *bench) stop() {
+	b.cancel()
+	b.all.Wait()
+}
+
+// send has end i carry a datagram.
+func (b *bench) send(i int, text string) {
+	p := make([]byte, 28, 28+len(text))
+	p[0], p[8], p[9] = 0x45, 64, 17
+	binary.BigEndian.PutUint16(p[2:], uint16(28+len(text)))
+	copy(p[12:], []byte{10, 1, 0, byte(i), 10, 2, 0, 1})
+	binary.BigEndian.PutUint16(p[20:], 4000)
+	binary.BigEndian.PutUint16(p[22:], 4001)
+	binary.BigEndian.PutUint16(p[24:], uint16(8+len(text)))
+	sum := uint32(0)
+	for k := 0; k < 20; k += 2 {
+		sum += uint32(p[k])<<8 | uint32(p[k+1])
+	}
+	binary.BigEndian.PutUint16(p[10:], ^uint16(sum+sum>>16))
+	b.ends[i].queue.put(time.Since(b.begin), append(p, text...))
+}
+
+func (b *bench) received(i int) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return append([]string(nil), b.got[i]...)
+}
+
+func wirePair(delay time.Duration, window int) [2]*wireEnd {
+	x, y := newWire(delay, window)
+	return [2]*wireEnd{x, y}
+}
+
+func TestLinkCarriesBothWays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, wirePair(20*time.Millisecond, 1<<16))
+		defer b.stop()
+		time.Sleep(100 * time.Millisecond)
+		for n := range 200 {
+			b.send(0, fmt.Sprint("up ", n))
+			b.send(1, fmt.Sprint("down ", n))
+			time.Sleep(3 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		for i, word := range []string{"down ", "up "} {
+			got := b.received(i)
+			if len(got) != 200 {
+				t.Fatalf("%d of 200 arrived", len(got))
+			}
+			for n, text := range got {
+				if text != fmt.Sprint(word, n) {
+					t.Fatalf("%q at place %d", text, n)
+				}
+			}
+		}
+		sent, got := b.ends[0].snapshot()
+		if sent.Packets != 200 || got.Packets != 200 || sent.Frames >= 200 {
+			t.Errorf("%d packets in %d frames sent, %d received", sent.Packets, sent.Frames, got.Packets)
+		}
+	})
+}
+
+// Traffic in one direction only is no stall: the other end reports.
+func TestOneWayIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, wirePair(20*time.Millisecond, 1<<16))
+		defer b.stop()
+		for range 200 {
+			b.send(0, "tick")
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Minute) // and silence is none either
+		if got := len(b.received(1)); got != 200 {
+			t.Errorf("%d of 200 arrived", got)
+		}
+		if got := b.ends[0].epochs.Load(); got != 1 {
+			t.Errorf("%d epochs", got)
+		}
+		if sent, _ := b.ends[1].snapshot(); sent.Frames < 20 || sent.Frames > 60 {
+			t.Errorf("%d reports in 20 s", sent.Frames)
+		}
+	})
+}
+
+// A link that lets nothing through ends the epoch, and the next one works.
+func TestStallEndsTheEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := wirePair(20*time.Millisecond, 1<<16)
+		b := newBench(t, first, wirePair(20*time.Millisecond, 1<<16))
+		defer b.stop()
+		b.send(0, "before")
+		time.Sleep(5 * time.Second)
+		for _, h := range []*halfWire{first[0].out, first[1].out} {
+			h.mu.Lock()
+			h.cut = true
+			h.mu.Unlock()
+		}
+		cut := time.Now()
+		b.send(0, "lost")
+		for b.ends[0].epochs.Load() < 2 {
+			time.Sleep(10 * time.Millisecond)
+			if time.Since(cut) > 10*time.Second {
+				t.Fatal("no new epoch")
+			}
+		}
+		if took := time.Since(cut); took < 2*time.Second || took > 3*time.Second {
+			t.Errorf("the epoch ended after %v", took)
+		}
+		b.ends[0].mu.Lock()
+		why := b.ends[0].ended
+		b.ends[0].mu.Unlock()
+		if !errors.Is(why, ErrStall) {
+			t.Errorf("it ended for %v", why)
+		}
+		time.Sleep(time.Second)
+		b.send(0, "after")
+		time.Sleep(time.Second)
+		if got := fmt.Sprint(b.received(1)); got != "[before after]" {
+			t.Errorf("arrived: %s", got)
+		}
+	})
+}
+
+// While the carrier takes no more, packets gather and the next frame is larger;
+// what waits too long is dropped, oldest first, and counted.
+func TestBackpressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wirePair(300*time.Millisecond, 1) // one frame under way at a time
+		b := newBench(t, w)
+		defer b.stop()
+		time.Sleep(time.Second)
+		for n := range 1000 {
+			b.send(0, fmt.Sprintf("%04d", n))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		got := b.received(1)
+		dropped, _ := b.ends[0].queue.drops()
+		if len(got)+int(dropped) != 1000 || len(got) < 900 {
+			t.Errorf("%d arrived, %d dropped of 1000", len(got), dropped)
+		}
+		if sent, _ := b.ends[0].snapshot(); sent.Frames > 12 {
+			t.Errorf("%d frames", sent.Frames)
+		}
+	})
+}
+
+func TestPeerThatSpeaksNonsense(t *testing.T) {
+	hello := wire.AppendHello(nil, wire.Hello{Min: wire.Version, Max: wire.Version, Limits: wire.DefaultLimits})
+	other := wire.AppendHello(nil, wire.Hello{Min: 9, Max: 9, Limits: wire.DefaultLimits})
+	for name, says := range map[string][]byte{
+		"no hello":  []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"),
+		"versions":  other,
+		"no frame":  append(hello[:len(hello):len(hello)], 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
+		"bad frame": append(hello[:len(hello):len(hello)], 0x10, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := wirePair(0, 1<<16)
+				if _, err := w[1].Write(says); err != nil {
+					t.Fatal(err)
+				}
+				b := newBench(t)
+				defer b.stop()
+				b.next[0] = make(chan stream, 1)
+				err := b.ends[0].epoch(t.Context(), w[0])
+				if !errors.Is(err, ErrPeer) {
+					t.Errorf("error %v", err)
+				}
+			})
+		})
+	}
+}
