@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sheaf/tunnel"
+)
+
+// lone starts a gateway whose peers never call, with a control socket.
+func lone(t *testing.T) (*site, string) {
+	t.Helper()
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "control.sock")
+	newKey(t, filepath.Join(dir, "key"))
+	s := start(t, fmt.Sprintf(`
+key = %q
+listen = "127.0.0.1:0"
+control = %q
+[terminate]
+prefixes = ["10.2.0.0/24"]
+[[peer]]
+name = "a"
+fingerprint = %q
+allowed = ["10.1.0.0/16"]
+[[peer]]
+name = "b"
+fingerprint = %q
+allowed = ["10.1.7.0/24", "fd00::/16"]
+`, filepath.Join(dir, "key"), socket, newKey(t, filepath.Join(dir, "a")), newKey(t, filepath.Join(dir, "b"))))
+	return s, socket
+}
+
+func TestControl(t *testing.T) {
+	s, socket := lone(t)
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("socket %v, %v", info, err)
+	}
+	c := NewClient(socket)
+	ctx := t.Context()
+	routes := func() string {
+		t.Helper()
+		r, err := c.Routes(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(r)
+	}
+	before := "[{10.1.0.0/16 a} {10.1.7.0/24 b} {fd00::/16 b}]"
+	if got := routes(); got != before {
+		t.Errorf("routes %s", got)
+	}
+	r := Route{netip.MustParsePrefix("10.3.0.0/24"), "b"}
+	if err := c.AddRoute(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := routes(); !strings.Contains(got, "{10.3.0.0/24 b}") {
+		t.Errorf("routes %s", got)
+	}
+	for _, bad := range []struct {
+		r    Route
+		want string
+	}{
+		{Route{r.Prefix, "c"}, `no peer "c"; there are a, b`},
+		{Route{r.Prefix, "a"}, `already lies behind peer "b"`},
+		{Route{netip.MustParsePrefix("10.3.0.1/24"), "a"}, "no prefix"},
+		{Route{Peer: "a"}, ""},
+	} {
+		if err := c.AddRoute(ctx, bad.r); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%v: error %v, expected %q", bad.r, err, bad.want)
+		}
+	}
+	if err := c.DelRoute(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	if got := routes(); got != before {
+		t.Errorf("routes %s", got)
+	}
+	if err := c.DelRoute(ctx, r); err == nil {
+		t.Error("a route that is not there was removed")
+	}
+	st, err := c.Status(ctx)
+	if err != nil || len(st.Peers) != 2 || st.Peers[0].Up || st.Fingerprint != s.g.Fingerprint().String() {
+		t.Errorf("status %+v, %v", st, err)
+	}
+
+	// a second gateway leaves the first one's socket alone
+	if _, err := listenControl(socket); err == nil || !strings.Contains(err.Error(), "another gateway is running") {
+		t.Errorf("a second gateway: %v", err)
+	}
+	s.stop()
+	if _, err := c.Status(ctx); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	l.Close()
+	again, err := listenControl(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := listenControl(path); err == nil {
+		t.Error("a file was replaced")
+	}
+}
+
+// A peer is only sent what is behind it, by the longest prefix, and may only
+// send from there.
+func TestPrefixes(t *testing.T) {
+	s, _ := lone(t)
+	g := s.g
+	packet := func(src, dst string) []byte {
+		p := make([]byte, 20)
+		p[0] = 0x45
+		a, b := netip.MustParseAddr(src).As4(), netip.MustParseAddr(dst).As4()
+		copy(p[12:], a[:])
+		copy(p[16:], b[:])
+		return p
+	}
+	for dst, want := range map[string]string{"10.1.0.1": "a", "10.1.7.1": "b", "10.4.0.1": ""} {
+		got := ""
+		if p := g.router.to(netip.MustParseAddr(dst)); p != nil {
+			got = p.name
+		}
+		if got != want {
+			t.Errorf("%s lies behind %q, expected %q", dst, got, want)
+		}
+	}
+	a := g.peers["a"]
+	g.deliver(a, [][]byte{packet("10.1.0.1", "10.2.0.1"), packet("10.9.0.1", "10.2.0.1"), {0x45}})
+	if got := a.refused.Load(); got != 2 {
+		t.Errorf("%d packets refused", got)
+	}
+}
+
+// Both directions of a conversation share a lane, and fragments never overtake.
+func TestClass(t *testing.T) {
+	s, _ := lone(t)
+	p := func(proto byte, sport, dport uint16) []byte {
+		b := make([]byte, 28)
+		b[0], b[9] = 0x45, proto
+		b[20], b[21], b[22], b[23] = byte(sport>>8), byte(sport), byte(dport>>8), byte(dport)
+		return b
+	}
+	for _, tt := range []struct {
+		name string
+		p    []byte
+		want tunnel.Class
+	}{
+		{"to the broker", p(6, 40000, 1883), tunnel.ClassMessages},
+		{"from the broker", p(6, 1883, 40000), tunnel.ClassMessages},
+		{"ping", p(1, 0, 0), tunnel.ClassMessages},
+		{"other TCP", p(6, 40000, 443), tunnel.ClassBulk},
+		{"other UDP", p(17, 40000, 53), tunnel.ClassBulk},
+		{"GRE", p(47, 0, 0), tunnel.ClassBulk},
+		{"fragment", append(append(p(6, 40000, 1883)[:6:6], 0x20, 0), p(6, 40000, 1883)[8:]...), tunnel.ClassBulk},
+		{"short", p(6, 0, 1883)[:21], tunnel.ClassBulk},
+	} {
+		if got := s.g.router.class(tt.p); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+func TestReload(t *testing.T) {
+	s, _ := lone(t)
+	cfg := *s.g.cfg
+	cfg.Peers = append([]Peer(nil), cfg.Peers...)
+	cfg.Peers[0].Allowed = Prefixes{{netip.MustParsePrefix("10.8.0.0/16")}}
+	if err := s.g.Reload(&cfg); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(s.g.Routes()); got != "[{10.1.7.0/24 b} {10.8.0.0/16 a} {fd00::/16 b}]" {
+		t.Errorf("routes %s", got)
+	}
+	cfg.Peers[0].Name = "c"
+	if err := s.g.Reload(&cfg); !errors.Is(err, ErrConfig) {
+		t.Errorf("another peer: %v", err)
+	}
+}
