@@ -3,7 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -23,6 +25,7 @@ func lone(t *testing.T) (*site, string) {
 key = %q
 listen = "127.0.0.1:0"
 control = %q
+metrics = "127.0.0.1:0"
 [terminate]
 prefixes = ["10.2.0.0/24"]
 [[peer]]
@@ -94,6 +97,18 @@ func TestControl(t *testing.T) {
 	if _, err := listenControl(socket); err == nil || !strings.Contains(err.Error(), "another gateway is running") {
 		t.Errorf("a second gateway: %v", err)
 	}
+	resp, err := http.Get("http://" + s.g.scrape.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	for _, want := range []string{`sheaf_peer_up{peer="a"} 0`, `sheaf_flushes_total{lane="messages",peer="b",reason="window"} 0`, `sheaf_bytes_total{direction="sent",layer="wire",peer="a"} 0`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in the metrics (%v):\n%s", want, err, text)
+		}
+	}
+
 	s.stop()
 	if _, err := c.Status(ctx); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after the end: %v", err)

@@ -48,6 +48,8 @@ type Gateway struct {
 	peers       map[string]*peer
 	since       time.Time
 	control     net.Listener
+	metrics     *http.Server   // nil without
+	scrape      net.Listener   // of metrics
 	closers     []func() error // undone in reverse
 
 	out        sync.Mutex // of port.Write
@@ -97,6 +99,12 @@ func (g *Gateway) setUp() (err error) {
 			return err
 		}
 		g.closers = append(g.closers, g.control.Close)
+	}
+	if c.Metrics != "" {
+		if g.metrics, g.scrape, err = g.listenMetrics(c.Metrics); err != nil {
+			return err
+		}
+		g.closers = append(g.closers, g.scrape.Close)
 	}
 	tc := tunnel.Config{Key: key, Listen: c.Listen, Logger: g.log}
 	if tc.Carriers, err = c.carriers(); err != nil {
@@ -233,6 +241,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 		all.Go(func() { _ = server.Serve(g.control) })
 		defer server.Close()
 	}
+	if g.metrics != nil {
+		all.Go(func() { _ = g.metrics.Serve(g.scrape) })
+		defer g.metrics.Close()
+	}
 	stop := context.AfterFunc(ctx, func() { _ = g.port.Close() })
 	defer stop()
 	err := g.pump()
@@ -241,6 +253,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 	_ = g.tunnel.Close()
 	if g.control != nil {
 		_ = g.control.Close()
+	}
+	if g.scrape != nil {
+		_ = g.scrape.Close()
 	}
 	all.Wait()
 	if stopped && closed(err) {

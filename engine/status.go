@@ -57,7 +57,12 @@ type LaneStatus struct {
 	Hits     map[string]uint64     `json:"similarity_hits"`
 	Where    map[string]WhereTotal `json:"where"`
 	Events   []EventStatus         `json:"events"` // most bytes first
+
+	Messages map[MessageKind]uint64 `json:"-"` // of all events
 }
+
+// A MessageKind is a kind of message of a protocol.
+type MessageKind struct{ Protocol, Message string }
 
 // A WhereTotal is what a part of the traffic took before and after.
 type WhereTotal struct {
@@ -131,7 +136,8 @@ func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	s := LaneStatus{
 		Class: l.class.String(), Up: l.up.Load(), Epochs: l.epochs.Load(),
 		Verbatim: sent.Verbatim, Contexts: sent.Contexts,
-		Flushes: map[string]uint64{}, Hits: map[string]uint64{}, Where: map[string]WhereTotal{},
+		Messages: map[MessageKind]uint64{},
+		Flushes:  map[string]uint64{}, Hits: map[string]uint64{}, Where: map[string]WhereTotal{},
 	}
 	s.Dropped, _ = l.queue.drops()
 	l.mu.Lock()
@@ -153,6 +159,9 @@ func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 			Protocol: g.registry.Name(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: k.Event,
 			Messages: e.Messages, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 		})
+	}
+	for _, e := range s.Events {
+		s.Messages[MessageKind{e.Protocol, e.Message}] += e.Messages
 	}
 	slices.SortFunc(s.Events, func(a, b EventStatus) int {
 		return cmp.Or(cmp.Compare(b.BytesIn, a.BytesIn), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Message, b.Message))

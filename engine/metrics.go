@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// The metrics, all read from a Status when they are asked for, so that counting
+// them costs the data path nothing.
+var (
+	metricUp       = metric("peer_up", "Whether the peer is connected.", "peer")
+	metricPackets  = metric("packets_total", "IP packets, by direction (sent, received).", "peer", "direction")
+	metricBytes    = metric("bytes_total", "Bytes by direction and layer: ip before merging, frames after, wire with about what the carrier adds.", "peer", "direction", "layer")
+	metricFrames   = metric("frames_total", "Frames, by direction.", "peer", "direction")
+	metricRefused  = metric("refused_packets_total", "Packets from addresses that the peer may not send from.", "peer")
+	metricEpochs   = metric("epochs_total", "Epochs begun.", "peer", "lane")
+	metricDropped  = metric("dropped_packets_total", "Packets dropped because they waited too long.", "peer", "lane")
+	metricVerbatim = metric("verbatim_packets_total", "Packets carried as they are.", "peer", "lane")
+	metricContexts = metric("contexts_total", "Contexts announced.", "peer", "lane")
+	metricFlushes  = metric("flushes_total", "Frames by the reason that they were written for.", "peer", "lane", "reason")
+	metricHits     = metric("similarity_hits_total", "Spans by the criterion that found them a template.", "peer", "lane", "criterion")
+	metricMessages = metric("messages_total", "Messages sent, by protocol and kind.", "peer", "protocol", "message")
+	metricStray    = metric("unroutable_packets_total", "Packets for which there is no peer.")
+)
+
+func metric(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("sheaf_"+name, help, labels, nil)
+}
+
+// A collector gives a gateway's Status as metrics.
+type collector struct{ g *Gateway }
+
+// Describe sends nothing: the metrics depend on the peers.
+func (collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(out chan<- prometheus.Metric) {
+	count := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
+	}
+	s := c.g.Status()
+	count(metricStray, float64(s.Unroutable))
+	for _, p := range s.Peers {
+		up := 0.0
+		if p.Up {
+			up = 1
+		}
+		out <- prometheus.MustNewConstMetric(metricUp, prometheus.GaugeValue, up, p.Name)
+		count(metricRefused, float64(p.Refused), p.Name)
+		for direction, t := range map[string]Traffic{"sent": p.Sent, "received": p.Received} {
+			count(metricPackets, float64(t.Packets), p.Name, direction)
+			count(metricFrames, float64(t.Frames), p.Name, direction)
+			count(metricBytes, float64(t.Bytes), p.Name, direction, "ip")
+			count(metricBytes, float64(t.BytesFrames), p.Name, direction, "frames")
+			count(metricBytes, float64(t.BytesWire), p.Name, direction, "wire")
+		}
+		messages := map[[2]string]uint64{}
+		for _, l := range p.Lanes {
+			count(metricEpochs, float64(l.Epochs), p.Name, l.Class)
+			count(metricDropped, float64(l.Dropped), p.Name, l.Class)
+			count(metricVerbatim, float64(l.Verbatim), p.Name, l.Class)
+			count(metricContexts, float64(l.Contexts), p.Name, l.Class)
+			for reason, n := range l.Flushes {
+				count(metricFlushes, float64(n), p.Name, l.Class, reason)
+			}
+			for criterion, n := range l.Hits {
+				count(metricHits, float64(n), p.Name, l.Class, criterion)
+			}
+			for kind, n := range l.Messages {
+				messages[[2]string{kind.Protocol, kind.Message}] += n
+			}
+		}
+		for kind, n := range messages {
+			count(metricMessages, float64(n), p.Name, kind[0], kind[1])
+		}
+	}
+}
+
+// listenMetrics opens the address on which Prometheus asks.
+func (g *Gateway) listenMetrics(address string) (*http.Server, net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, nil, fmt.Errorf("metrics: %w", err)
+	}
+	reg := prometheus.NewRegistry()
+	if err := reg.Register(collector{g}); err != nil {
+		l.Close()
+		return nil, nil, fmt.Errorf("metrics: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	return &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}, l, nil
+}
