@@ -18,18 +18,21 @@ type Span struct {
 }
 
 // MaxHoles is how many fields of one span can belong to its flow.
-const MaxHoles = 2
+const MaxHoles = 6
 
 // A Hole is a field that belongs to the flow and not to the message: it differs
 // between the copies that subscribers get (an MQTT packet identifier). The core
 // takes it out before it compares bodies, and predicts it per flow.
 type Hole struct {
 	Off     int      // offset inside the span
-	Len     int      // bytes, 1 to 8 for HoleBig; 1 to 19 digits for HoleDecimal
+	Len     int      // bytes, 1 to 8 for HoleBig; 1 to 19 digits for HoleDecimal; 1 to MaxHoleText for HoleText
 	Kind    HoleKind // how the bytes make a number
 	Counter uint8    // which of the flow's counters it follows, 0 to NumCounters-1
-	Step    uint8    // what the next value is expected to add: 0 constant, 1 counts up
+	Step    uint8    // what the next value is expected to add: 0 constant, 1 counts up; 0 for HoleText
 }
+
+// MaxHoleText is the longest HoleText, bytes.
+const MaxHoleText = 64
 
 // NumCounters is how many counters the core keeps for a flow.
 const NumCounters = 4
@@ -40,6 +43,7 @@ type HoleKind uint8
 const (
 	HoleBig     HoleKind = iota // unsigned, network byte order
 	HoleDecimal                 // ASCII digits, no sign, no leading zero
+	HoleText                    // any bytes, expected to be the same again (a consumer tag)
 )
 
 // Class says how long a message may wait to be merged with others (the times

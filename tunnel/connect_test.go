@@ -351,7 +351,7 @@ func TestEndpointIsResolvedAnew(t *testing.T) {
 }
 
 func TestManyPeers(t *testing.T) {
-	hub := Config{Key: newKey(t), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)}
+	hub := Config{Key: newKey(t), Listen: "127.0.0.1:0", Carriers: []Carrier{QUIC}, Logger: slog.New(slog.DiscardHandler)}
 	var keys []Key
 	for i := range 20 {
 		keys = append(keys, newKey(t))
@@ -361,7 +361,7 @@ func TestManyPeers(t *testing.T) {
 	var wg sync.WaitGroup
 	for i, k := range keys {
 		wg.Go(func() {
-			tun := newTunnel(t, Config{Key: k, Logger: hub.Logger, Peers: []PeerConfig{{Name: "hub", Fingerprint: h.Fingerprint(), Endpoint: h.Addr().String()}}})
+			tun := newTunnel(t, Config{Key: k, Carriers: hub.Carriers, Logger: hub.Logger, Peers: []PeerConfig{{Name: "hub", Fingerprint: h.Fingerprint(), Endpoint: h.Addr().String()}}})
 			a, b := openBoth(t, tun.Peer("hub"), h.Peer(fmt.Sprint(i)), ClassMessages)
 			say(t, a, b, fmt.Sprint("I am ", i))
 		})

@@ -52,7 +52,7 @@ func (t *Tunnel) listenQUIC() error {
 	// restart from the answer to their next packet (RFC 9000 section 10.3).
 	resetKey := quic.StatelessResetKey(t.cfg.Key.derive("stateless reset"))
 	t.transport = &quic.Transport{
-		Conn:                t.udp,
+		Conn:                withoutECN(t.udp),
 		StatelessResetKey:   &resetKey,
 		VerifySourceAddress: func(net.Addr) bool { return t.halfQUIC.Load() >= halfOpenProve },
 		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
@@ -160,11 +160,12 @@ func (k *link) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
 	return l, nil
 }
 
-// lane dresses a stream as a lane. Both lanes share the connection, its
-// congestion window and its acknowledgements; the priority (RFC 9218) makes every
-// packet take from the messages' stream first, so that bulk stands in front of
-// them for no longer than the packets that have left. A connection of its own
-// for bulk would compete with the messages for the link instead.
+// lane dresses a stream as a lane. Both lanes share one connection, its congestion
+// window and its acknowledgements: a connection of its own for bulk would compete
+// with the messages for the link, and acknowledge in packets of its own. The
+// priorities (RFC 9218) make every packet, new or repaired, take from the
+// messages' stream first, however many there are. Bulk is then in front of them
+// only in packets that have left, and in the one that is being filled.
 func (k *link) lane(p *Peer, s *quicStream, h header) *Lane {
 	urgency := int8(1)
 	if h.class == ClassBulk {
@@ -251,7 +252,7 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort) (*link, error)
 	if err != nil {
 		return nil, err
 	}
-	tr := &quic.Transport{Conn: udp, ConnectionIDGenerator: newShortIDs()}
+	tr := &quic.Transport{Conn: withoutECN(udp), ConnectionIDGenerator: newShortIDs()}
 	release := sync.OnceFunc(func() {
 		tr.Close()
 		udp.Close()

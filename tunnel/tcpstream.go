@@ -31,6 +31,8 @@ type tcpStream struct {
 	tcp *net.TCPConn
 	rw  net.Conn // tcp, or TLS over it
 
+	reading sync.Mutex
+
 	mu       sync.Mutex
 	buf      []byte // written, not yet taken by pump; at most maxUnsent
 	err      error  // why nothing can be written any more
@@ -48,6 +50,11 @@ func newTCPStream(ctx context.Context, tcp *net.TCPConn, rw net.Conn) *tcpStream
 // if pump was told, the reader sees what looks like an orderly end, and crypto/tls
 // takes it for one.
 func (s *tcpStream) Read(p []byte) (int, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.isClosing() {
+		return 0, ErrClosed
+	}
 	n, err := s.rw.Read(p)
 	if err == io.EOF && s.wasReset() {
 		err = syscall.ECONNRESET
@@ -155,11 +162,7 @@ func (s *tcpStream) pump() {
 // finish says that nothing follows, and lets the other end take in the rest:
 // closing at once would reset the connection if anything came in unread.
 func (s *tcpStream) finish() {
-	if s.ctx.Err() == nil {
-		s.tcp.SetReadDeadline(time.Now().Add(closeTime))
-	} else {
-		s.tcp.SetReadDeadline(time.Now().Add(hurryTime))
-	}
+	s.setDrainDeadline()
 	if tc, ok := s.rw.(*tls.Conn); ok {
 		tc.CloseWrite()
 	}
@@ -167,6 +170,24 @@ func (s *tcpStream) finish() {
 	io.Copy(io.Discard, s.tcp)
 	s.stop(ErrClosed)
 	s.tcp.Close()
+}
+
+// setDrainDeadline waits until a blocked Read has noticed the deadline that Close
+// has set, and puts a later one in its place.
+func (s *tcpStream) setDrainDeadline() {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	wait := closeTime
+	if s.ctx.Err() != nil {
+		wait = hurryTime
+	}
+	s.tcp.SetReadDeadline(time.Now().Add(wait))
+}
+
+func (s *tcpStream) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
 }
 
 // stop makes Write fail with err.

@@ -10,7 +10,7 @@ type group struct {
 	members []member
 	spans   []span
 	holes   int      // of all spans together
-	values  []uint64 // of the holes, member by member
+	values  []uint64 // of the holes, member by member; see textValue
 }
 
 // A member is one segment of a group.
@@ -54,6 +54,7 @@ func (m *memory) code(c *wire.Coder, groups []group) error {
 		g := &m.read
 		if c.Reading() {
 			*g = group{members: g.members[:0], spans: g.spans[:0], values: g.values[:0]}
+			m.texts = m.texts[:0]
 		} else {
 			g = &groups[i]
 			m.w.current = g

@@ -153,7 +153,7 @@ func (x *Expander) payloadOf(g *group, i int) []byte {
 		at := 0
 		for _, h := range s.holes {
 			b = append(b, s.body[at:h.at]...)
-			b = h.append(b, g.values[v])
+			b = h.append(b, g.values[v], x.texts)
 			at = h.at
 			v++
 		}

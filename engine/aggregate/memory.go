@@ -26,6 +26,7 @@ type memory struct {
 	layouts layouts
 	peers   peers // the other direction, as far as this one refers to it
 	models  models
+	tags    [parsers.NumCounters][]byte // the newest text of any flow, by counter
 
 	clock       uint32          // milliseconds, moved on by frames
 	ahead       uint32          // how far the last timestamp of this frame was ahead of the clock
@@ -43,6 +44,7 @@ type memory struct {
 	literals   []byte // writing: of this frame; reading: what is left of them
 	residuals  []int64
 	extras     []int64
+	texts      []byte // what fills the text holes: writing, of the frame; reading, of the group
 	present    []bool
 	candidates []uint32
 	scratch    []byte
@@ -57,11 +59,12 @@ type flow struct {
 	key       parsers.FlowKey
 	layout    *layout
 	counters  [parsers.NumCounters]uint64
-	next      [2]uint32 // CID listed after this one last time, plus one
-	reverse   uint32    // CID of the other direction in the peer's memory, plus one
-	slot      uint32    // of its last span, plus one
-	mark      uint32    // serial of the last group it was a member of
-	place     uint32    // writing: in that group
+	texts     *[parsers.NumCounters][]byte // what filled its text holes last; nil without
+	next      [2]uint32                    // CID listed after this one last time, plus one
+	reverse   uint32                       // CID of the other direction in the peer's memory, plus one
+	slot      uint32                       // of its last span, plus one
+	mark      uint32                       // serial of the last group it was a member of
+	place     uint32                       // writing: in that group
 	cid       uint32
 	end       uint32 // sequence number after its last byte
 	ack       uint32

@@ -258,15 +258,6 @@ func (m *Merger) matches(g *group, b []byte) bool {
 	return len(b) == 0
 }
 
-// holeOf returns the hole of a span, behind out bytes of holes before it.
-func holeOf(h *parsers.Hole, out int) hole {
-	r := hole{at: h.Off - out, kind: h.Kind, counter: h.Counter, step: h.Step}
-	if h.Kind == parsers.HoleBig {
-		r.width = uint8(h.Len)
-	}
-	return r
-}
-
 // describe fills the spans of a new group, whose bodies are stored from start.
 func (m *Merger) describe(src *source, g *group, start int) {
 	for i := range m.spans {
@@ -313,8 +304,14 @@ func (m *Merger) appendValues(g *group, payload []byte) {
 		s := &m.spans[i]
 		for k := range s.NumHoles {
 			h := &s.Holes[k]
+			field := payload[at+h.Off : at+h.Off+h.Len]
+			if h.Kind == parsers.HoleText {
+				g.values = append(g.values, textValue(len(m.writer.texts), len(field)))
+				m.writer.texts = append(m.writer.texts, field...)
+				continue
+			}
 			v := uint64(0)
-			for _, b := range payload[at+h.Off : at+h.Off+h.Len] {
+			for _, b := range field {
 				if h.Kind == parsers.HoleBig {
 					v = v<<8 | uint64(b)
 				} else {
@@ -501,7 +498,7 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 		p.first = make(map[uint64]int32) // clearing takes the time of the largest it ever was
 	}
 	clear(p.first)
-	m.store, m.events = m.store[:0], m.events[:0]
+	m.store, m.events, m.writer.texts = m.store[:0], m.events[:0], m.writer.texts[:0]
 	return dst
 }
 

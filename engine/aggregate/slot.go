@@ -1,7 +1,5 @@
 package aggregate
 
-import "sheaf/parsers"
-
 const (
 	// slotDepth is how many bodies a slot remembers: copies of one message can
 	// be a round trip apart.
@@ -38,15 +36,6 @@ type slot struct {
 type setMember struct {
 	cid    uint32
 	misses uint8 // groups in a row that it was not in
-}
-
-// A hole is where a body goes on behind a field that belongs to the flow.
-type hole struct {
-	at      int // in the body without its holes
-	kind    parsers.HoleKind
-	width   uint8 // bytes, for HoleBig
-	counter uint8
-	step    uint8
 }
 
 // body returns the k-th newest body.

@@ -255,12 +255,12 @@ func (m *memory) codeHoles(c *wire.Coder, s *span) error {
 			h = s.holes[i]
 		}
 		h.at = int(md.hole.Uint(c, uint64(h.at)))
-		h.kind = parsers.HoleKind(c.Raw(uint64(h.kind), 1))
+		h.kind = parsers.HoleKind(c.Raw(uint64(h.kind), 2))
 		h.width = uint8(c.Raw(uint64(h.width), 4))
 		h.counter = uint8(c.Raw(uint64(h.counter), 2))
 		h.step = uint8(c.Raw(uint64(h.step), 1))
 		if h.at < 0 || h.at > len(s.body) || i > 0 && h.at < holes[i-1].at ||
-			h.kind == parsers.HoleBig && (h.width < 1 || h.width > 8) {
+			h.kind > parsers.HoleText || h.kind == parsers.HoleBig && (h.width < 1 || h.width > 8) {
 			return bad("hole outside the body")
 		}
 		holes = append(holes, h)
@@ -270,33 +270,4 @@ func (m *memory) codeHoles(c *wire.Coder, s *span) error {
 		s.holes = holes
 	}
 	return nil
-}
-
-// len returns the length of the field that fills h.
-func (h hole) len(v uint64) int {
-	if h.kind == parsers.HoleBig {
-		return int(h.width)
-	}
-	n := 1
-	for ; v >= 10; v /= 10 {
-		n++
-	}
-	return n
-}
-
-// append appends the field that fills h.
-func (h hole) append(dst []byte, v uint64) []byte {
-	n := h.len(v)
-	dst = append(dst, make([]byte, n)...)
-	b := dst[len(dst)-n:]
-	for i := n - 1; i >= 0; i-- {
-		if h.kind == parsers.HoleBig {
-			b[i] = byte(v)
-			v >>= 8
-		} else {
-			b[i] = byte('0' + v%10)
-			v /= 10
-		}
-	}
-	return dst
 }

@@ -48,6 +48,10 @@ func trustHoles(s *parsers.Span, b []byte) bool {
 					return false
 				}
 			}
+		case parsers.HoleText:
+			if h.Len > parsers.MaxHoleText || h.Step != 0 {
+				return false
+			}
 		default:
 			return false
 		}

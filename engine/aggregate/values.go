@@ -1,8 +1,14 @@
 package aggregate
 
-import "sheaf/tunnel/wire"
+import (
+	"bytes"
 
-// codeValues codes what fills the holes: each flow has counters.
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// codeValues codes what fills the holes: each flow has counters, and texts that
+// are the same again.
 func (m *memory) codeValues(c *wire.Coder, g *group) error {
 	if g.holes == 0 {
 		return nil
@@ -20,20 +26,12 @@ func (m *memory) codeValues(c *wire.Coder, g *group) error {
 	k := 0
 	for s := range g.spans {
 		for _, h := range g.spans[s].holes {
-			res := m.room(len(g.members))
-			for i := range g.members {
-				if !c.Reading() {
-					res[i] = int64(g.values[i*g.holes+k] - m.expectValue(&g.members[i], h))
+			if h.kind == parsers.HoleText {
+				if err := m.codeTexts(c, g, h, k); err != nil {
+					return err
 				}
-			}
-			m.models.columns[1][colHole+int(h.counter)].Code(c, res)
-			for i := range g.members {
-				v := m.expectValue(&g.members[i], h) + uint64(res[i])
-				if h.kind == 0 && h.width < 8 {
-					v &= 1<<(8*h.width) - 1
-				}
-				g.values[i*g.holes+k] = v
-				g.members[i].flow.counters[h.counter] = v
+			} else {
+				m.codeNumbers(c, g, h, k)
 			}
 			k++
 		}
@@ -41,10 +39,67 @@ func (m *memory) codeValues(c *wire.Coder, g *group) error {
 	return nil
 }
 
-func (m *memory) expectValue(mb *member, h hole) uint64 {
-	v := mb.flow.counters[h.counter] + uint64(h.step)
-	if h.kind == 0 && h.width < 8 {
-		v &= 1<<(8*h.width) - 1
+// codeNumbers codes the numbers that fill the k-th hole of each member: the
+// flow's counter, moved on by the hole's step.
+func (m *memory) codeNumbers(c *wire.Coder, g *group, h hole, k int) {
+	expect := func(f *flow) uint64 { return h.wrap(f.counters[h.counter] + uint64(h.step)) }
+	res := m.room(len(g.members))
+	if !c.Reading() {
+		for i := range g.members {
+			res[i] = int64(g.values[i*g.holes+k] - expect(g.members[i].flow))
+		}
 	}
-	return v
+	m.models.columns[1][colHole+int(h.counter)].Code(c, res)
+	for i := range g.members {
+		f := g.members[i].flow
+		v := h.wrap(expect(f) + uint64(res[i]))
+		g.values[i*g.holes+k] = v
+		f.counters[h.counter] = v
+	}
+}
+
+// codeTexts codes the texts that fill the k-th hole of each member: the flow's
+// last, or else as an edit of the newest of any flow.
+func (m *memory) codeTexts(c *wire.Coder, g *group, h hole, k int) error {
+	res := m.room(len(g.members))
+	if !c.Reading() {
+		for i := range g.members {
+			f := g.members[i].flow
+			if f.texts == nil || !bytes.Equal(f.texts[h.counter], text(g.values[i*g.holes+k], m.texts)) {
+				res[i] = 1
+			}
+		}
+	}
+	m.models.columns[1][colHole+int(h.counter)].Code(c, res)
+	for i := range g.members {
+		f := g.members[i].flow
+		v := &g.values[i*g.holes+k]
+		if f.texts == nil {
+			f.texts = new([parsers.NumCounters][]byte)
+		}
+		own := &f.texts[h.counter]
+		if res[i] != 0 {
+			var t []byte
+			if !c.Reading() {
+				t = text(*v, m.texts)
+			}
+			b, err := m.models.body.Code(c, m.scratch[:0], m.tags[h.counter], t, wire.Clock{}, parsers.MaxHoleText)
+			if err != nil {
+				return bad(err.Error())
+			}
+			if c.Reading() {
+				m.scratch, t = b, b
+			}
+			*own = append((*own)[:0], t...)
+			m.tags[h.counter] = append(m.tags[h.counter][:0], t...)
+		}
+		if c.Reading() {
+			if len(*own) == 0 || len(m.texts) > int(m.limits.Bytes) {
+				return bad("empty text, or too many")
+			}
+			*v = textValue(len(m.texts), len(*own))
+			m.texts = append(m.texts, *own...)
+		}
+	}
+	return nil
 }

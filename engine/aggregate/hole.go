@@ -1,0 +1,70 @@
+package aggregate
+
+import "sheaf/parsers"
+
+// A hole is where a body goes on behind a field that belongs to the flow.
+type hole struct {
+	at      int // in the body without its holes
+	kind    parsers.HoleKind
+	width   uint8 // bytes, for HoleBig
+	counter uint8
+	step    uint8
+}
+
+// holeOf returns the hole of a span, behind out bytes of holes before it.
+func holeOf(h *parsers.Hole, out int) hole {
+	r := hole{at: h.Off - out, kind: h.Kind, counter: h.Counter, step: h.Step}
+	if h.Kind == parsers.HoleBig {
+		r.width = uint8(h.Len)
+	}
+	return r
+}
+
+// textValue stands for a text of n bytes at an offset in memory.texts.
+func textValue(at, n int) uint64 { return uint64(at)<<8 | uint64(n) }
+
+// text returns the text that a value stands for.
+func text(v uint64, texts []byte) []byte { return texts[v>>8 : v>>8+v&0xff] }
+
+// len returns the length of the field that fills h.
+func (h hole) len(v uint64) int {
+	switch h.kind {
+	case parsers.HoleBig:
+		return int(h.width)
+	case parsers.HoleText:
+		return int(v & 0xff)
+	}
+	n := 1
+	for ; v >= 10; v /= 10 {
+		n++
+	}
+	return n
+}
+
+// append appends the field that fills h.
+func (h hole) append(dst []byte, v uint64, texts []byte) []byte {
+	if h.kind == parsers.HoleText {
+		return append(dst, text(v, texts)...)
+	}
+	n := h.len(v)
+	dst = append(dst, make([]byte, n)...)
+	b := dst[len(dst)-n:]
+	for i := n - 1; i >= 0; i-- {
+		if h.kind == parsers.HoleBig {
+			b[i] = byte(v)
+			v >>= 8
+		} else {
+			b[i] = byte('0' + v%10)
+			v /= 10
+		}
+	}
+	return dst
+}
+
+// wrap brings a number into what fits the hole.
+func (h hole) wrap(v uint64) uint64 {
+	if h.kind == parsers.HoleBig && h.width < 8 {
+		v &= 1<<(8*h.width) - 1
+	}
+	return v
+}
