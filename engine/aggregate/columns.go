@@ -134,9 +134,6 @@ func (m *memory) codeLayout(c *wire.Coder, g *group, mb *member) error {
 			}
 		}
 		t.enter(l)
-		if !c.Reading() {
-			m.w.entered(l)
-		}
 	} else {
 		at := 0
 		if !c.Reading() {

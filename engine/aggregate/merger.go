@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"bytes"
-	"encoding/binary"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -342,117 +341,8 @@ func (m *Merger) verbatim(now time.Duration, packet []byte) {
 
 const verbatimKey = 0x76657262
 
-// wait works out how long the frame may wait now.
-func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group, flags uint8) {
-	p := &m.pending
-	class := parsers.ClassData
-	switch {
-	case flags&(flagSYN|flagFIN|flagRST) != 0:
-		class = parsers.ClassUrgent
-	case g.kind.tcp() && len(g.spans) == 0:
-		// A flow that acknowledges often is filling its window: its sender
-		// waits for these.
-		if src.acks++; src.acks < busyAcks {
-			class = parsers.ClassAck
-		}
-	case g.kind == kindIP4 && src.key.Proto == protoICMP, g.kind == kindIP6 && src.key.Proto == protoICMPv6:
-		class = parsers.ClassUrgent
-	case len(g.spans) > 0:
-		class = parsers.ClassAck
-		for i := range g.spans {
-			if g.spans[i].class == parsers.ClassUrgent {
-				class = parsers.ClassUrgent
-				break
-			}
-			if g.spans[i].class == parsers.ClassData {
-				class = parsers.ClassData
-			}
-		}
-		if class == parsers.ClassAck {
-			if src.acks++; src.acks >= busyAcks {
-				class = parsers.ClassData
-			}
-		}
-	}
-	if len(g.members) == 1 {
-		pg.class = class
-	}
-	switch class {
-	case parsers.ClassUrgent:
-		if !p.urgent {
-			p.urgent, p.urgentAt = true, now
-		}
-	case parsers.ClassAck:
-		if !p.acks {
-			p.acks, p.firstAck = true, now
-		}
-	default:
-		m.startData(now)
-		if len(g.spans) == 0 {
-			return
-		}
-		switch n := len(g.members); {
-		case n == 1:
-			p.waiting++
-			pg.expect = m.writer.expect(g)
-		case n == 2 && pg.expect == 0:
-			p.bursts++
-		}
-		if !pg.complete && pg.expect >= setMinimum && len(g.members) >= pg.expect {
-			pg.complete = true
-			p.complete++
-		}
-	}
-}
-
-const (
-	// busyAcks is how many acknowledgements of one flow wait in one frame
-	// before the flow counts as busy.
-	busyAcks = 4
-
-	protoICMP   = 1
-	protoICMPv6 = 58
-)
-
-func (m *Merger) startData(now time.Duration) {
-	p := &m.pending
-	if !p.data {
-		p.data, p.firstData = true, now
-	}
-}
-
 // Pending returns how many packets wait.
 func (m *Merger) Pending() int { return m.pending.packets }
-
-// Deadline returns when the next Flush is due, and for what reason. It reports
-// false while nothing waits.
-func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
-	p := &m.pending
-	switch {
-	case p.packets == 0:
-		return 0, 0, false
-	case p.full:
-		return p.last, FlushFull, true
-	case p.waiting > 0 && p.complete == p.waiting:
-		return p.last, FlushComplete, true
-	}
-	at = 1<<63 - 1
-	if p.urgent {
-		at, why = max(p.urgentAt, m.paced), FlushUrgent
-	}
-	if p.data && p.firstData+m.cfg.Window < at {
-		at, why = p.firstData+m.cfg.Window, FlushWindow
-		if quiet := p.last + m.cfg.Quiet; p.bursts > 0 && p.bursts == p.waiting && quiet < at {
-			at, why = quiet, FlushQuiet
-		}
-	}
-	if p.acks {
-		if ack := p.firstAck + m.cfg.AckWait; ack < at {
-			at, why = ack, FlushAck
-		}
-	}
-	return at, why, true
-}
 
 // Flush appends a frame with all that waits to dst, and returns dst as it was
 // where nothing does. The frame can be expanded once, in its order, by the
@@ -505,12 +395,3 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 // Stats returns what was counted so far. It is a view: valid until the next
 // call of any method.
 func (m *Merger) Stats() *Stats { return &m.stats }
-
-// lengthKey mixes what spans are compared by into one number.
-func lengthKey(a, b, c uint64) uint64 {
-	var buf [24]byte
-	binary.LittleEndian.PutUint64(buf[:], a)
-	binary.LittleEndian.PutUint64(buf[8:], b)
-	binary.LittleEndian.PutUint64(buf[16:], c)
-	return xxhash.Sum64(buf[:])
-}

@@ -1,0 +1,38 @@
+// Package aggregate is the core: a Merger takes IP packets and writes frames in
+// which what is alike is there once; an Expander takes the frames apart and
+// gives the same packets back, byte for byte.
+//
+//	merger.go    a packet becomes fields and spans, and joins a group
+//	trust.go     unless its spans or its header would not come out the same
+//	wait.go      how long it may wait there
+//	writer.go    what the writing end looks up in order to tell the peer
+//	judge.go     which bodies are alike
+//	codec.go     the syntax of a frame: a head, then groups
+//	members.go   who is in a group; context.go: those not known yet
+//	spans.go     the payload, as remembered bodies, edits of them, or literals
+//	columns.go   the header fields, as differences from their predictions;
+//	stamp.go     and values.go: timestamps, and what fills the holes
+//	learn.go     what both ends then know
+//	expander.go  groups become packets
+//
+// Everything that both ends must agree on is in memory.go, slot.go and peers.go,
+// and changes only in codec.go and what that calls. These are written once for
+// both ends: a wire.Coder writes or reads, and each call returns the value
+// either way. So the ends cannot drift apart by a mistake in one of them; what
+// could still go wrong, a digest over the packets finds.
+//
+// Three things make steady traffic cost next to nothing. A field that is as
+// predicted for all members of a group is a fraction of a bit. A group's members
+// are, mostly, all of those that the last message of its kind went to, or all
+// that owe an acknowledgement. And predictions reach across directions: each
+// frame says which frames of the peer its writer had rebuilt, so that a segment
+// may refer to the one that it acknowledges.
+//
+// The package knows no goroutine, clock, log or I/O: time comes in as an
+// argument, and the same packets at the same times give the same frames.
+//
+// Limits: a packet longer than 65535 bytes, or that says another length than it
+// has, is carried as it is. Headers longer than 240 bytes likewise. Timestamps
+// that do not tick in milliseconds are predicted badly. A context is bound to
+// one lane; memory is bounded by wire.Limits and by age.
+package aggregate

@@ -1,0 +1,212 @@
+package aggregate
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"sheaf/parsers"
+	"sheaf/tunnel/wire"
+)
+
+// A slotSource is what only the writing end knows of a slot.
+type slotSource struct {
+	slot  uint32
+	key   uint64
+	alike [3]uint64
+	event *EventStats
+	name  uint8
+	proto parsers.ProtocolID
+}
+
+// expect returns how many members the known set of a group has.
+func (w *writer) expect(g *group) int {
+	if g.spans[0].protocol == parsers.Opaque {
+		return 0
+	}
+	i, ok := w.slotOf[w.slotKey(&g.spans[0])]
+	if !ok {
+		return 0
+	}
+	return len(w.slots.table[i].set)
+}
+
+// slotKey returns the key of the slot that a span belongs to, by the criteria
+// that are on.
+func (w *writer) slotKey(s *span) uint64 {
+	by := w.cfg.Similarity
+	if by&ByEvent != 0 {
+		// the parts of a message that straddles segments are each alike
+		return s.key + uint64(s.at)*0x9e3779b97f4a7c15
+	}
+	var a, b uint64
+	if by&ByName != 0 {
+		a = 1 + uint64(s.protocol)<<8 + uint64(s.name)<<16 + uint64(min(s.at, 1))<<32
+	}
+	if by&ByLength != 0 {
+		b = 1 + uint64(len(s.body))
+	}
+	if a == 0 && b == 0 {
+		return s.key
+	}
+	return lengthKey(2, a, b)
+}
+
+// place finds the slot of a span; where there is none yet, a template for it.
+func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
+	named := s.protocol != parsers.Opaque && w.cfg.Similarity&(ByEvent|ByName|ByLength) != 0
+	if named {
+		s.key = w.slotKey(s)
+	} else {
+		s.key = w.judge(s)
+	}
+	if i, ok := w.slotOf[s.key]; ok {
+		if named {
+			w.stats.Hits[w.cfg.Similarity.slotHit()]++
+		}
+		return i, true, 0
+	}
+	for k, key := range w.alike(s) {
+		if i, ok := w.slotAlike[key]; ok && key != 0 && w.slots.holds(i) {
+			w.stats.Hits[HitNameLength+Hit(k)]++
+			return 0, false, i + 1
+		}
+	}
+	w.stats.NoHits++
+	return 0, false, 0
+}
+
+// alike returns the keys under which a template may be found for a span that
+// has no slot: of the same name and length, of the same name, of the same
+// length.
+func (w *writer) alike(s *span) (keys [3]uint64) {
+	by := w.cfg.Similarity
+	name := 1 + uint64(s.protocol)<<8 + uint64(s.name)<<16 + uint64(min(s.at, 1))<<32
+	if by&(ByName|ByLength) == ByName|ByLength {
+		keys[1] = lengthKey(3, name, uint64(len(s.body)))
+	}
+	if by&ByName != 0 {
+		keys[0] = lengthKey(4, name, 0)
+	}
+	if by&ByLength != 0 {
+		keys[2] = lengthKey(5, 0, uint64(len(s.body)))
+	}
+	keys[0], keys[1] = keys[1], keys[0]
+	return keys
+}
+
+// judge returns the key of the slot for bytes about which nothing is known: the
+// one whose body they are most like.
+func (w *writer) judge(s *span) uint64 {
+	if w.current.kind == kindRaw {
+		return s.key
+	}
+	f := w.current.members[0].flow
+	var own *slot
+	if f.slot != 0 && w.slots.holds(f.slot-1) && w.slots.table[f.slot-1].source.proto == parsers.Opaque {
+		own = &w.slots.table[f.slot-1]
+	}
+	if w.cfg.Similarity&ByContent == 0 {
+		if own != nil {
+			return own.source.key
+		}
+		return lengthKey(6, uint64(f.cid), 0)
+	}
+	if own != nil && similar(own.body(0), s.body) {
+		w.stats.Hits[HitContent]++
+		return own.source.key
+	}
+	head := uint64(0)
+	for _, b := range s.body[:min(4, len(s.body))] {
+		head = head<<8 | uint64(b)
+	}
+	ports := uint64(min(f.key.SrcPort, f.key.DstPort))
+	key := lengthKey(7, ports<<8|uint64(f.key.Proto), head)
+	if i, ok := w.slotOf[key]; ok && similar(w.slots.table[i].body(0), s.body) {
+		w.stats.Hits[HitContent]++
+		return key
+	}
+	if own != nil {
+		return own.source.key
+	}
+	return key
+}
+
+// similar tells whether two bodies share a good part of their bytes, at first sight.
+func similar(a, b []byte) bool {
+	n := min(len(a), len(b))
+	if n == 0 {
+		return false
+	}
+	front := 0
+	for front < n && a[front] == b[front] {
+		front++
+	}
+	back := 0
+	for back < n-front && a[len(a)-1-back] == b[len(b)-1-back] {
+		back++
+	}
+	if front+back >= max(len(a), len(b))/4 {
+		return true
+	}
+	if len(a) != len(b) {
+		return false
+	}
+	step := max(1, n/64)
+	same, seen := 0, 0
+	for i := 0; i < n; i += step {
+		seen++
+		if a[i] == b[i] {
+			same++
+		}
+	}
+	return 2*same >= seen
+}
+
+// settle notes a span's new slot.
+func (w *writer) settle(s *span) {
+	sl := &w.slots.table[s.slot]
+	sl.source = slotSource{slot: s.slot, key: s.key, alike: w.alike(s), proto: s.protocol, name: s.name}
+	w.slotOf[s.key] = s.slot
+	for _, k := range sl.source.alike {
+		if k != 0 {
+			w.slotAlike[k] = s.slot
+		}
+	}
+	sl.source.event = w.stats.event(s, s.message)
+}
+
+// bulky tells whether a body is better left to the literals.
+func (w *writer) bulky(m *wire.Body, template, body []byte) bool {
+	if w.cfg.Similarity&ByNothing != 0 {
+		return true
+	}
+	if w.effort <= maxEffort && (len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128) {
+		w.effort += len(body) // at the most
+		return false
+	}
+	if len(template) == 0 || len(body) > 4*wire.MaxLiterals && !similar(template, body) || w.effort > maxEffort {
+		return true
+	}
+	n := m.Plan(template, body, wire.MaxLiterals)
+	if n > wire.MaxLiterals || n > 64 && n > len(body)*3/4 {
+		m.Discard()
+		return true
+	}
+	w.effort += n
+	return false
+}
+
+// maxEffort bounds the literal bytes of a frame that the Text model takes: it
+// is good at few bytes, and a hundred times slower than zstd, which is left the
+// rest.
+const maxEffort = 4 << 10
+
+// lengthKey mixes what spans are compared by into one number.
+func lengthKey(a, b, c uint64) uint64 {
+	var buf [24]byte
+	binary.LittleEndian.PutUint64(buf[:], a)
+	binary.LittleEndian.PutUint64(buf[8:], b)
+	binary.LittleEndian.PutUint64(buf[16:], c)
+	return xxhash.Sum64(buf[:])
+}
