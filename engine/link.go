@@ -93,9 +93,9 @@ func (l *link) run(ctx context.Context) {
 
 var (
 	// ErrStall is why an epoch ends in which nothing got through.
-	ErrStall = errors.New("no progress")
+	ErrStall = fmt.Errorf("no progress: %w", tunnel.ReasonStalled)
 	// ErrPeer is wrapped by the errors that are the peer's fault.
-	ErrPeer = errors.New("peer's fault")
+	ErrPeer = fmt.Errorf("peer's fault: %w", tunnel.ReasonCorrupt)
 )
 
 // epoch runs one epoch over s and returns why it ended, always an error.

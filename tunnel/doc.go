@@ -27,7 +27,7 @@
 //
 // QUIC and TLS authenticate both ends by the SHA-256 of their Ed25519 public
 // keys. There is no mode that skips it, no certificate authority, no 0-RTT and
-// no session resumption.
+// no resumption.
 //
 // # What happens when
 //

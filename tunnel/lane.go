@@ -123,7 +123,13 @@ func (l *Lane) RemoteAddr() net.Addr {
 // Overhead returns about what a carrier packet costs in bytes on top of the
 // lane's bytes in it, IP header and acknowledgements that ride along included.
 func (l *Lane) Overhead() int {
-	n := map[Carrier]int{QUIC: overheadQUIC, TLS: overheadTLS, Plain: overheadPlain}[l.carrier]
+	n := overheadQUIC
+	switch l.carrier {
+	case TLS:
+		n = overheadTLS
+	case Plain:
+		n = overheadPlain
+	}
 	if isIPv6(l.RemoteAddr()) {
 		n += 20
 	}
@@ -131,9 +137,9 @@ func (l *Lane) Overhead() int {
 }
 
 // What a packet with one small frame costs over IPv4, in bytes. QUIC as measured
-// by TestOverhead. TCP: IP 20, TCP with timestamps 32; TLS adds 5 for the record,
-// 1 for its type and 16 for the tag. A bare TCP acknowledgement, 52, comes on top
-// where no answer carries it within the receiver's delay.
+// by TestOverhead, 59.9 to 60.6; where no answer carries an acknowledgement
+// within 25 ms, a bare one, about 50, comes on top. TCP: IP 20, TCP with timestamps 32; TLS adds 5 for the record,
+// 1 for its type and 16 for the tag. A bare acknowledgement is 52.
 const (
 	overheadQUIC  = 60
 	overheadPlain = 52
