@@ -17,8 +17,6 @@ const (
 	protoUDP    = 17
 	protoICMPv6 = 58
 
-	flagSYN = 0x02
-	flagRST = 0x04
 	flagPSH = 0x08
 	flagACK = 0x10
 )

@@ -14,8 +14,8 @@
 //	                       the engine: batches of IP packets
 //
 // Both are a [Port]: packets are read and written in batches, each packet whole,
-// starting with its IP header. Nothing is dropped for want of room on the way
-// out; who cannot be written to, blocks.
+// starting with its IP header. Who writes faster than the other side takes, waits;
+// a Stack drops only answers to stray packets for want of room (see link.go).
 //
 // # TUN
 //

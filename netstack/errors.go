@@ -17,6 +17,7 @@ var (
 	ErrAddress    = errors.New("not a usable address")
 	ErrNoIPv6     = errors.New("IPv6 is off")
 	ErrNoRoute    = errors.New("no such route")
+	ErrGone       = errors.New("removed by somebody else")
 )
 
 // An OverlapError says that a route cannot do its work beside one that the host

@@ -192,7 +192,7 @@ func (f *Forwarder) connect(ctx context.Context, c net.Conn) {
 }
 
 // Close stops listening, resets the connections and waits for them. The resets
-// of the stack's side are read from the stack.
+// of the stack's side go out by its Read, so somebody has to be reading.
 func (f *Forwarder) Close() error {
 	f.cancel()
 	f.listener.Close()

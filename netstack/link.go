@@ -16,9 +16,8 @@ import (
 //
 // What the stack says while a packet is being put into it must not wait, or the
 // two directions of two gateways could wait for each other in a ring. Those are
-// ICMP messages and resets; they are dropped when there is no room, as are SYNs,
-// which take locks that a packet coming in may need. All of these are repeated by
-// somebody.
+// ICMP messages, which are dropped when there is no room, and the resets of
+// reset.go. What caused them is repeated by somebody, and answered then.
 type link struct {
 	mtu     uint32
 	queue   chan *stack.PacketBuffer
@@ -119,14 +118,7 @@ func (l *link) push(p *stack.PacketBuffer, wait bool) bool {
 // expendable reports whether a packet that the stack emits may be dropped rather
 // than waited for.
 func expendable(p *stack.PacketBuffer) bool {
-	switch p.TransportProtocolNumber {
-	case header.TCPProtocolNumber:
-		tcp := header.TCP(p.TransportHeader().Slice())
-		return len(tcp) >= minTCP && tcp.Flags()&(header.TCPFlagSyn|header.TCPFlagRst) != 0
-	case header.UDPProtocolNumber:
-		return false
-	}
-	return true
+	return p.TransportProtocolNumber != header.TCPProtocolNumber && p.TransportProtocolNumber != header.UDPProtocolNumber
 }
 
 // deliver puts a packet into the stack.

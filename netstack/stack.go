@@ -25,7 +25,7 @@ const (
 	stackBatch    = 64      // packets a Read returns at most
 	defaultQueue  = 512     // packets
 	defaultBuffer = 1 << 20 // bytes
-	firstBuffer   = 1 << 16 // bytes; what a connection starts with
+	firstBuffer   = 1 << 18 // bytes; what a connection starts with
 	errorQueue    = 64      // ICMP errors
 	abortInterval = 10 * time.Millisecond
 	minBuffer     = 1 << 12 // bytes
@@ -43,7 +43,7 @@ type StackConfig struct {
 // StackStats counts since NewStack.
 type StackStats struct {
 	Stray    uint64 // packets to Write that are not for this stack, or too many ICMP errors
-	Dropped  uint64 // ICMP messages, SYNs and resets for which Queue had no room, and what a closing stack held back
+	Dropped  uint64 // answers to stray packets for which Queue had no room, and what a closing stack held back
 	Forward  EndStats
 	Terminal EndStats
 }
@@ -56,6 +56,7 @@ type Stack struct {
 	first  [2]netip.Addr // the first own address: IPv4, IPv6
 	link   *link
 	stack  *stack.Stack
+	syns   *tcp.Forwarder
 
 	forwards  ends
 	terminals ends
@@ -99,6 +100,8 @@ func NewStack(cfg StackConfig) (*Stack, error) {
 		}),
 	}
 	s.terminators.Store(&[]*Terminator{})
+	s.syns = tcp.NewForwarder(s.stack, min(firstBuffer, s.buffer), maxInFlight, s.serveTCP)
+	s.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, s.strayTCP)
 	if err := s.setUp(cfg.Addresses); err != nil {
 		s.Close()
 		return nil, err

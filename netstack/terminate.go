@@ -153,10 +153,6 @@ func (s *Stack) checkTerminate(cfg *TerminateConfig) error {
 func (s *Stack) standIn() {
 	s.stack.SetPromiscuousMode(nicID, true)
 	s.stack.SetSpoofing(nicID, true)
-	f := tcp.NewForwarder(s.stack, min(firstBuffer, s.buffer), maxInFlight, s.serveTCP)
-	s.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, func(id stack.TransportEndpointID, p *stack.PacketBuffer) bool {
-		return s.offerTCP(f, id, p)
-	})
 	u := udp.NewForwarder(s.stack, s.serveUDP)
 	s.stack.SetTransportProtocolHandler(udp.ProtocolNumber, u.HandlePacket)
 }
@@ -173,11 +169,9 @@ func (s *Stack) terminator(addr netip.Addr) *Terminator {
 	return nil
 }
 
-// offerTCP is called for a segment that belongs to no connection. It keeps what
-// an ICMP error would quote of a SYN, one per client that waits for its server.
-// Segments other than a client's SYN are left to the stack, which resets them: so
-// clients learn of a gateway that has been started anew.
-func (s *Stack) offerTCP(f *tcp.Forwarder, id stack.TransportEndpointID, p *stack.PacketBuffer) bool {
+// offerTCP begins to serve a client if the segment is its SYN. It keeps what an
+// ICMP error would quote of it, once per client that waits for its server.
+func (s *Stack) offerTCP(id stack.TransportEndpointID, p *stack.PacketBuffer) bool {
 	segment := header.TCP(p.TransportHeader().Slice())
 	t := s.terminator(addrPort(id.LocalAddress, 0).Addr())
 	if t == nil || len(segment) < minTCP || segment.Flags()&(header.TCPFlagSyn|header.TCPFlagAck) != header.TCPFlagSyn {
@@ -194,7 +188,7 @@ func (s *Stack) offerTCP(f *tcp.Forwarder, id stack.TransportEndpointID, p *stac
 	if waits || full {
 		return true // the client asks again
 	}
-	if f.HandlePacket(id, p) {
+	if s.syns.HandlePacket(id, p) {
 		return true
 	}
 	t.forget(id)
@@ -281,7 +275,8 @@ func (t *Terminator) sendUnreachable(id stack.TransportEndpointID, server netip.
 }
 
 // Close resets the connections, waits for them and stops answering for the
-// prefixes. The resets of the stack's side are read from the stack.
+// prefixes. The resets of the stack's side go out by its Read, so somebody has to
+// be reading.
 func (t *Terminator) Close() error {
 	t.cancel()
 	s := t.stack

@@ -52,6 +52,7 @@ type TUN struct {
 	link    netlink.Link
 	handle  *netlink.Handle // of the network namespace of OpenTUN
 
+	closing atomic.Bool
 	routing sync.Mutex // guards routes and the use of handle for them
 	routes  map[netip.Prefix]bool
 	closed  bool
@@ -230,18 +231,25 @@ func (t *TUN) Read(bufs [][]byte, sizes []int) (int, error) {
 		case err == nil && n > 0:
 			return n, nil
 		case err == nil: // a super-segment without payload
-		case errors.Is(err, os.ErrClosed):
-			return 0, fmt.Errorf("TUN device %s: %w", t.name, os.ErrClosed)
 		case errors.Is(err, tun.ErrTooManySegments):
 			// All of bufs are filled; n says one less.
 			t.truncated.Add(1)
 			return len(bufs), nil
-		case isSystemError(err):
-			return 0, fmt.Errorf("TUN device %s: %w", t.name, err)
+		case errors.Is(err, os.ErrClosed) || isSystemError(err):
+			return 0, t.ended(err)
 		default: // what the kernel said and what it gave do not go together
 			t.unsplit.Add(1)
 		}
 	}
+}
+
+// ended says why the device is of no more use. wireguard calls it closed as well
+// when somebody else removed it.
+func (t *TUN) ended(err error) error {
+	if t.closing.Load() {
+		return fmt.Errorf("TUN device %s: %w", t.name, os.ErrClosed)
+	}
+	return fmt.Errorf("TUN device %s: %w (%v): start anew to make another", t.name, ErrGone, err)
 }
 
 // isSystemError tells the device's own errors from wireguard's about what came
@@ -268,7 +276,7 @@ func (t *TUN) Write(packets [][]byte) error {
 		switch {
 		case err == nil:
 		case errors.Is(err, os.ErrClosed):
-			return fmt.Errorf("TUN device %s: %w", t.name, os.ErrClosed)
+			return t.ended(err)
 		default:
 			t.refused.Add(uint64(n))
 			if first == nil {
@@ -321,6 +329,7 @@ func (t *TUN) Close() error {
 		return nil
 	}
 	t.closed = true
+	t.closing.Store(true)
 	clear(t.routes)
 	t.handle.Close()
 	if t.device == nil {

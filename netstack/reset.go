@@ -1,0 +1,69 @@
+package netstack
+
+import (
+	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+	"gvisor.dev/gvisor/pkg/tcpip/header"
+	"gvisor.dev/gvisor/pkg/tcpip/stack"
+)
+
+// strayTCP is called for a segment that belongs to no connection: a client's SYN
+// is offered to the Terminator of its address, anything else is reset, so that
+// clients learn of a gateway that has been started anew.
+//
+// gVisor would send the reset itself, but wait for Read if there is no room for
+// it, with the goroutine that is in Input. Its other resets have a goroutine that
+// may wait, and it is well that they do: one that is lost leaves the other side
+// with half a connection.
+func (s *Stack) strayTCP(id stack.TransportEndpointID, p *stack.PacketBuffer) bool {
+	if s.offerTCP(id, p) {
+		return true
+	}
+	if reset := appendReset(nil, id, p); reset != nil {
+		s.emit(reset)
+	}
+	return true
+}
+
+// appendReset appends the packet that answers a segment for which there is no
+// connection, RFC 9293 section 3.10.7.1. It returns nil if none may be sent: the
+// segment is a reset, or not intact.
+func appendReset(dst []byte, id stack.TransportEndpointID, p *stack.PacketBuffer) []byte {
+	segment := header.TCP(p.TransportHeader().Slice())
+	payload := p.Data()
+	if len(segment) < minTCP || segment.Flags()&header.TCPFlagRst != 0 ||
+		!segment.IsChecksumValid(id.RemoteAddress, id.LocalAddress, payload.Checksum(), uint16(payload.Size())) {
+		return nil
+	}
+	fields := header.TCPFields{SrcPort: id.LocalPort, DstPort: id.RemotePort, DataOffset: minTCP, Flags: header.TCPFlagRst}
+	if flags := segment.Flags(); flags&header.TCPFlagAck != 0 {
+		fields.SeqNum = segment.AckNumber()
+	} else {
+		fields.Flags |= header.TCPFlagAck
+		fields.AckNum = segment.SequenceNumber() + uint32(payload.Size())
+		if flags&header.TCPFlagSyn != 0 {
+			fields.AckNum++
+		}
+		if flags&header.TCPFlagFin != 0 {
+			fields.AckNum++
+		}
+	}
+	n := len(dst)
+	at := lenIPv4
+	if p.NetworkProtocolNumber == header.IPv6ProtocolNumber {
+		at = lenIPv6
+	}
+	dst = append(dst, make([]byte, at+minTCP)...)
+	packet := dst[n:]
+	if at == lenIPv6 {
+		header.IPv6(packet).Encode(&header.IPv6Fields{PayloadLength: minTCP, TransportProtocol: header.TCPProtocolNumber, HopLimit: icmpTTL, SrcAddr: id.LocalAddress, DstAddr: id.RemoteAddress})
+	} else {
+		ip := header.IPv4(packet)
+		ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(packet)), Flags: header.IPv4FlagDontFragment, TTL: icmpTTL, Protocol: protoTCP, SrcAddr: id.LocalAddress, DstAddr: id.RemoteAddress})
+		ip.SetChecksum(^ip.CalculateChecksum())
+	}
+	answer := header.TCP(packet[at:])
+	answer.Encode(&fields)
+	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber, id.LocalAddress, id.RemoteAddress, minTCP)
+	answer.SetChecksum(^checksum.Checksum(answer, sum))
+	return dst
+}
