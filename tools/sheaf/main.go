@@ -2,7 +2,9 @@
 // the original packets out again at the other end.
 //
 //	sheaf up                       bring a gateway up
+//	sheaf status                   peers, lanes and savings of a running gateway
 //	sheaf route list|add|del       pub-sub subnets of a running gateway
+//	sheaf doctor                   what keeps a gateway from working; how to mend it
 //	sheaf keygen FILE              make a gateway's key
 //	sheaf replay capture.pcap      what it would save on this traffic
 //
@@ -24,6 +26,7 @@ import (
 const (
 	exitOK        = 0
 	exitDifferent = 1 // a packet came out different
+	exitFailing   = 1 // doctor found what keeps the gateway from working
 	exitUnusable  = 2 // the command line or a file
 )
 
@@ -68,9 +71,8 @@ the original packets out again at the other end, byte for byte.`,
 		SilenceErrors: true, // run reports them
 		SilenceUsage:  true,
 	}
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
-	root.AddCommand(newUp(), newRoute(), newKeygen(), newReplay(), newDemo())
+	root.AddCommand(newUp(), newStatus(), newRoute(), newDoctor(), newKeygen(), newReplay(), newDemo())
 	return root
 }
 

@@ -5,42 +5,70 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"sheaf/engine"
+	"sheaf/netstack"
+	"sheaf/tunnel"
 )
 
 // defaultConfig is where a gateway's configuration is looked for.
 const defaultConfig = "/etc/sheaf/sheaf.toml"
 
+// configFlag adds the flag that names the configuration.
+func configFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVarP(path, "config", "c", defaultConfig, "configuration `FILE`")
+	_ = cmd.MarkFlagFilename("config", "toml") // fails only for a flag that is not there
+}
+
 // newUp returns the subcommand that runs a gateway.
 func newUp() *cobra.Command {
 	var path string
+	var check bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a gateway up",
 		Long: `up runs a gateway until it is interrupted: it makes the device, its addresses
 and routes, calls its peers or waits for them, and carries what lies behind them.
-All of it is gone again when it ends. SIGHUP reads the routes of the configuration
-anew, without touching a lane.`,
+All of it is gone again when it ends. A peer that cannot be reached is called
+again and again, and the log says why it could not be.
+
+SIGHUP reads the routes of the configuration anew, without touching a lane.
+
+Exit codes: 0, it was interrupted, or the configuration is in order; 2, it could
+not be brought up, or had to end; nothing is left behind then either.`,
+		Example: `  sudo sheaf up
+  sheaf up -c userspace-clients.toml
+  sheaf up --check -c /etc/sheaf/sheaf.toml`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if check {
+				cfg, err := loadConfig(path)
+				if err == nil {
+					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is in order: %s\n", path, count(uint64(len(cfg.Peers)), "peer"))
+				}
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return up(ctx, path, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVarP(&path, "config", "c", defaultConfig, "configuration `FILE`")
+	configFlag(cmd, &path)
+	cmd.Flags().BoolVar(&check, "check", false, "only read the configuration and say whether it is in order")
 	return cmd
 }
 
+// up runs the gateway of a configuration file until ctx ends.
 func up(ctx context.Context, path string, stdout, stderr io.Writer) error {
-	cfg, err := engine.LoadConfig(path)
+	cfg, err := loadConfig(path)
 	if err != nil {
 		return err
 	}
@@ -50,7 +78,7 @@ func up(ctx context.Context, path string, stdout, stderr io.Writer) error {
 	}
 	g, err := engine.New(cfg, log)
 	if err != nil {
-		return err
+		return upTrouble(err, cfg)
 	}
 	defer func() { _ = g.Close() }()
 	fmt.Fprintf(stdout, "sheaf is up: %s\n", g.Describe())
@@ -64,7 +92,7 @@ func up(ctx context.Context, path string, stdout, stderr io.Writer) error {
 			case <-ctx.Done():
 				return
 			case <-hangup:
-				again, err := engine.LoadConfig(path)
+				again, err := loadConfig(path)
 				if err == nil {
 					err = g.Reload(again)
 				}
@@ -77,6 +105,50 @@ func up(ctx context.Context, path string, stdout, stderr io.Writer) error {
 		}
 	}()
 	return errors.Join(g.Run(ctx), g.Close())
+}
+
+// loadConfig reads a configuration. The error says what to do about it.
+func loadConfig(path string) (*engine.Config, error) {
+	cfg, err := engine.LoadConfig(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w; write one, as examples/ has them, or name another with -c FILE", err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("%w; run as root, or as its owner", err)
+	case err != nil:
+		return nil, err
+	}
+	if _, err := newLogger(io.Discard, cfg.Log); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, engine.ErrConfig, err)
+	}
+	return cfg, nil
+}
+
+// upTrouble adds to an error of a gateway that could not be set up what to do
+// about it, where the error does not say so itself.
+func upTrouble(err error, cfg *engine.Config) error {
+	var overlap *netstack.OverlapError
+	about := func(what string) bool {
+		return strings.HasPrefix(err.Error(), what) || strings.HasPrefix(err.Error(), "tunnel: "+what)
+	}
+	switch {
+	case errors.As(err, &overlap), errors.Is(err, netstack.ErrPermission), errors.Is(err, netstack.ErrNoTUN),
+		errors.Is(err, netstack.ErrInUse), errors.Is(err, tunnel.ErrPermissions):
+		return err // each says what to do
+	case errors.Is(err, tunnel.ErrInUse):
+		return fmt.Errorf("%w; see who with: ss -lptun 'sport = :%s', or set listen to another port", err, splitPort(cfg.Listen))
+	case errors.Is(err, tunnel.ErrKey):
+		return fmt.Errorf("%w; set key to a file that \"sheaf keygen\" made", err)
+	case errors.Is(err, fs.ErrNotExist) && about("load key"):
+		return fmt.Errorf("%w; make one with: sheaf keygen %s", err, cfg.Key)
+	case errors.Is(err, fs.ErrPermission) && about("load key"):
+		return fmt.Errorf("%w; run as root, or as the owner of the key", err)
+	case errors.Is(err, fs.ErrPermission) && about("listen on"):
+		return fmt.Errorf("%w; run as root, or set listen to a port from 1024 on", err)
+	case (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)) && about("control socket"):
+		return fmt.Errorf("%w; run as root, or set control to a path in a folder that exists and is yours", err)
+	}
+	return err
 }
 
 // newLogger returns a logger for a level's name.
