@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -129,8 +130,33 @@ func (p *Prefix) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// Prefixes is a list of them.
+// Prefixes is a list of them, or a single one.
 type Prefixes []Prefix
+
+// UnmarshalTOML takes a string or an array of strings.
+func (p *Prefixes) UnmarshalTOML(b []byte) error {
+	doc := append([]byte("v = "), b...)
+	if b = bytes.TrimSpace(b); len(b) > 0 && b[0] == '[' {
+		var list struct{ V []Prefix }
+		err := toml.Unmarshal(doc, &list)
+		*p = list.V
+		return plain(err)
+	}
+	var one struct{ V Prefix }
+	err := toml.Unmarshal(doc, &one)
+	*p = Prefixes{one.V}
+	return plain(err)
+}
+
+// plain takes the place out of an error about a part of a file: it is not the
+// place in the file.
+func plain(err error) error {
+	var decode *toml.DecodeError
+	if errors.As(err, &decode) {
+		return errors.New(strings.TrimPrefix(decode.Error(), "toml: "))
+	}
+	return err
+}
 
 // list returns the prefixes as the other packages have them.
 func (p Prefixes) list() []netip.Prefix {
@@ -169,6 +195,9 @@ func compression(v any) (int, error) {
 // and why.
 var ErrConfig = errors.New("configuration")
 
+// noControl is what control is set to for no control socket.
+const noControl = "off"
+
 // LoadConfig reads and checks a configuration file. Relative paths in it are
 // relative to its folder.
 func LoadConfig(path string) (*Config, error) {
@@ -180,8 +209,10 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if c.Key != "" && !filepath.IsAbs(c.Key) {
-		c.Key = filepath.Join(filepath.Dir(path), c.Key)
+	for _, p := range [...]*string{&c.Key, &c.Control} {
+		if *p != "" && *p != noControl && !filepath.IsAbs(*p) {
+			*p = filepath.Join(filepath.Dir(path), *p)
+		}
 	}
 	return c, nil
 }
@@ -190,7 +221,7 @@ func LoadConfig(path string) (*Config, error) {
 // with its line.
 func ParseConfig(b []byte) (*Config, error) {
 	var c Config
-	dec := toml.NewDecoder(bytes.NewReader(b)).DisallowUnknownFields()
+	dec := toml.NewDecoder(bytes.NewReader(b)).DisallowUnknownFields().EnableUnmarshalerInterface()
 	if err := dec.Decode(&c); err != nil {
 		return nil, fmt.Errorf("%w: %s", ErrConfig, explain(err))
 	}
@@ -224,6 +255,15 @@ func (c *Config) check() error {
 		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 			return fmt.Errorf("listen = %q: expected HOST:PORT or :PORT", c.Listen)
 		}
+	}
+	if c.Metrics != "" {
+		if _, _, err := net.SplitHostPort(c.Metrics); err != nil {
+			return fmt.Errorf("metrics = %q: expected HOST:PORT or :PORT", c.Metrics)
+		}
+	}
+	var level slog.Level
+	if c.Log != "" && level.UnmarshalText([]byte(c.Log)) != nil {
+		return fmt.Errorf("log = %q: expected debug, info, warn or error", c.Log)
 	}
 	if len(c.Peers) == 0 {
 		return errors.New("no [[peer]]: a gateway needs another one")

@@ -33,6 +33,10 @@ func TestParseConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	one, err := ParseConfig([]byte(strings.Replace(good(t), `["10.99.0.1/24", "fd99::1/64"]`, `"10.99.0.1/24" # one`, 1)))
+	if err != nil || len(one.TUN.Address) != 1 || one.TUN.Address[0].Prefix != netip.MustParsePrefix("10.99.0.1/24") {
+		t.Errorf("a single address: %v", err)
+	}
 	if got := c.Peers[0].Allowed.list(); len(got) != 2 || got[1] != netip.MustParsePrefix("10.5.0.1/32") {
 		t.Errorf("allowed %v", got)
 	}
@@ -67,6 +71,8 @@ func TestConfigMistakes(t *testing.T) {
 		{"nobody calls", `endpoint = "gw.example.net:4747"`, "", ""},
 		{"mtu", "[tun]", "[tun]\nmtu = 100", "mtu = 100 is not between 576 and 65000"},
 		{"address", `address = ["10.99.0.1/24", "fd99::1/64"]`, "", "address is missing"},
+		{"log", "[tun]", "log = \"loud\"\n[tun]", "expected debug, info, warn or error"},
+		{"metrics", "[tun]", "metrics = \"9090\"\n[tun]", "metrics = \"9090\": expected HOST:PORT"},
 		{"duration", "[tun]", "window = \"5 parsecs\"\n[tun]", `"5 parsecs" is no duration`},
 		{"negative", "[tun]", "window = \"-1s\"\n[tun]", "not between 0 and 1h"},
 		{"compress", "[tun]", "compress = 23\n[tun]", `expected "off" or a zstd level`},

@@ -94,7 +94,7 @@ func (g *Gateway) setUp() (err error) {
 	if control == "" {
 		control = DefaultControl
 	}
-	if control != "off" {
+	if control != noControl {
 		if g.control, err = listenControl(control); err != nil {
 			return err
 		}

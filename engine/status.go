@@ -3,7 +3,9 @@ package engine
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"sheaf/engine/aggregate"
 )
@@ -15,24 +17,30 @@ type Status struct {
 	Device      string        `json:"device,omitempty"`
 	Since       time.Time     `json:"since"`
 	Uptime      time.Duration `json:"uptime_ns"`
+	Listen      string        `json:"listen,omitempty"`
+	Strangers   uint64        `json:"strangers"`  // calls from those who are no peer
 	Unroutable  uint64        `json:"unroutable"` // packets for which there is no peer
 	Peers       []PeerStatus  `json:"peers"`
 }
 
 // A PeerStatus tells of one peer.
 type PeerStatus struct {
-	Name     string        `json:"name"`
-	Up       bool          `json:"up"`
-	Carrier  string        `json:"carrier,omitempty"`
-	Remote   string        `json:"remote,omitempty"`
-	RTT      time.Duration `json:"rtt_ns,omitempty"`
-	Since    time.Time     `json:"since,omitzero"`
-	Error    string        `json:"error,omitempty"` // why it is not up, or was not
-	Allowed  []string      `json:"allowed"`
-	Refused  uint64        `json:"refused"` // packets from addresses that the peer may not send from
-	Lanes    []LaneStatus  `json:"lanes"`
-	Sent     Traffic       `json:"sent"`
-	Received Traffic       `json:"received"`
+	Name        string        `json:"name"`
+	Fingerprint string        `json:"fingerprint"`
+	Endpoint    string        `json:"endpoint,omitempty"`
+	Dialed      bool          `json:"dialed"`   // this end called
+	Attempts    int           `json:"attempts"` // calls that failed since it was last up
+	Up          bool          `json:"up"`
+	Carrier     string        `json:"carrier,omitempty"`
+	Remote      string        `json:"remote,omitempty"`
+	RTT         time.Duration `json:"rtt_ns,omitempty"`
+	Since       time.Time     `json:"since,omitzero"`
+	Error       string        `json:"error,omitempty"` // why it is not up, or was not
+	Allowed     []string      `json:"allowed"`
+	Refused     uint64        `json:"refused"` // packets from addresses that the peer may not send from
+	Lanes       []LaneStatus  `json:"lanes"`
+	Sent        Traffic       `json:"sent"`
+	Received    Traffic       `json:"received"`
 }
 
 // Traffic is what went one way.
@@ -46,17 +54,19 @@ type Traffic struct {
 
 // A LaneStatus tells of one lane.
 type LaneStatus struct {
-	Class    string                `json:"class"`
-	Up       bool                  `json:"up"`
-	Epochs   uint64                `json:"epochs"`
-	Ended    string                `json:"ended,omitempty"` // why the last epoch ended
-	Dropped  uint64                `json:"dropped"`         // packets that waited too long
-	Verbatim uint64                `json:"verbatim"`
-	Contexts uint64                `json:"contexts"`
-	Flushes  map[string]uint64     `json:"flush_reasons"`
-	Hits     map[string]uint64     `json:"similarity_hits"`
-	Where    map[string]WhereTotal `json:"where"`
-	Events   []EventStatus         `json:"events"` // most bytes first
+	Class        string                `json:"class"`
+	Up           bool                  `json:"up"`
+	Epochs       uint64                `json:"epochs"`
+	Ended        string                `json:"ended,omitempty"` // why the last epoch ended
+	Dropped      uint64                `json:"dropped"`         // packets that waited too long
+	DroppedBytes uint64                `json:"dropped_bytes"`
+	Evicted      uint64                `json:"evicted"` // contexts that gave way
+	Verbatim     uint64                `json:"verbatim"`
+	Contexts     uint64                `json:"contexts"`
+	Flushes      map[string]uint64     `json:"flush_reasons"`
+	Hits         map[string]uint64     `json:"similarity_hits"`
+	Where        map[string]WhereTotal `json:"where"`
+	Events       []EventStatus         `json:"events"` // most bytes first
 
 	Messages map[MessageKind]uint64 `json:"-"` // of all events
 }
@@ -87,10 +97,13 @@ const maxStatusEvents = 100
 func (g *Gateway) Status() Status {
 	s := Status{
 		Fingerprint: g.fingerprint.String(), Since: g.since, Uptime: time.Since(g.since),
-		Unroutable: g.unroutable.Load(),
+		Unroutable: g.unroutable.Load(), Strangers: g.tunnel.Refused(),
 	}
 	if g.device != nil {
 		s.Device = g.device.Name()
+	}
+	if a := g.Addr(); a != nil {
+		s.Listen = a.String()
 	}
 	for _, p := range g.sortedPeers() {
 		s.Peers = append(s.Peers, g.peerStatus(p))
@@ -101,7 +114,7 @@ func (g *Gateway) Status() Status {
 func (g *Gateway) peerStatus(p *peer) PeerStatus {
 	t := p.tunnel.Status()
 	s := PeerStatus{
-		Name: p.name, Up: t.Connected, Refused: p.refused.Load(), Since: t.Since,
+		Name: p.name, Fingerprint: t.Fingerprint.String(), Endpoint: t.Endpoint, Dialed: t.Dialed, Attempts: t.Attempts, Up: t.Connected, Refused: p.refused.Load(), Since: t.Since,
 	}
 	if t.Connected {
 		s.Carrier, s.Remote, s.RTT = t.Carrier.String(), t.Remote.String(), t.RTT
@@ -135,11 +148,11 @@ func (t *Traffic) add(o Traffic) {
 func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	s := LaneStatus{
 		Class: l.class.String(), Up: l.up.Load(), Epochs: l.epochs.Load(),
-		Verbatim: sent.Verbatim, Contexts: sent.Contexts,
+		Verbatim: sent.Verbatim, Contexts: sent.Contexts, Evicted: sent.Evicted,
 		Messages: map[MessageKind]uint64{},
 		Flushes:  map[string]uint64{}, Hits: map[string]uint64{}, Where: map[string]WhereTotal{},
 	}
-	s.Dropped, _ = l.queue.drops()
+	s.Dropped, s.DroppedBytes = l.queue.drops()
 	l.mu.Lock()
 	if l.ended != nil {
 		s.Ended = l.ended.Error()
@@ -156,7 +169,7 @@ func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	}
 	for k, e := range sent.Messages {
 		s.Events = append(s.Events, EventStatus{
-			Protocol: g.registry.Name(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: k.Event,
+			Protocol: g.registry.Name(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: eventText(k.Event),
 			Messages: e.Messages, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 		})
 	}
@@ -168,4 +181,12 @@ func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	})
 	s.Events = s.Events[:min(len(s.Events), maxStatusEvents)]
 	return s
+}
+
+// eventText returns an event as text: one that is not UTF-8 is quoted.
+func eventText(event string) string {
+	if utf8.ValidString(event) {
+		return event
+	}
+	return strconv.Quote(event)
 }
