@@ -8,12 +8,24 @@ package builtin
 
 import (
 	"sheaf/parsers"
+	"sheaf/parsers/amqp"
+	"sheaf/parsers/amqp10"
+	"sheaf/parsers/coap"
 	"sheaf/parsers/mqtt"
+	"sheaf/parsers/nats"
+	"sheaf/parsers/resp"
+	"sheaf/parsers/stomp"
 )
 
 // Registry returns a new table of all protocols.
 func Registry() *parsers.Registry {
 	return parsers.NewRegistry(
 		mqtt.Protocol(),
+		amqp.Protocol(),
+		amqp10.Protocol(),
+		nats.Protocol(),
+		resp.Protocol(),
+		stomp.Protocol(),
+		coap.Protocol(),
 	)
 }

@@ -1,0 +1,100 @@
+package amqp
+
+import (
+	"errors"
+	"testing"
+)
+
+// FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
+// lengths of: zero is a loss and an odd one is scanned twice.
+func FuzzScanner(f *testing.F) {
+	for _, m := range frames {
+		f.Add(cat(m.bytes, deliver(1, "tag", 3, "x", "a.b", "body")), []byte{3, 0, 9, 1, 200})
+		f.Add(cat(publish(1, "x", "a.b", "body"), m.bytes), []byte{40, 1, 2})
+	}
+	f.Fuzz(func(t *testing.T, b, lengths []byte) {
+		s := NewScanner(testID)
+		for i := 0; len(b) > 0; i++ {
+			n := len(b)
+			if i < len(lengths) {
+				if n = min(int(lengths[i]), n); n == 0 {
+					s.Lost()
+					continue
+				}
+			}
+			if n%2 == 1 {
+				checkSpans(t, s.Rescan(nil, b[:n]), n)
+			}
+			scanAll(t, s, b[:n])
+			if len(s.carry) > maxFront {
+				t.Fatalf("carries %d bytes", len(s.carry))
+			}
+			b = b[n:]
+		}
+	})
+}
+
+// FuzzSplit holds that a stream which scans as messages does so in pieces.
+func FuzzSplit(f *testing.F) {
+	for _, m := range frames {
+		f.Add(cat(m.bytes, m.bytes), uint16(3))
+		f.Add(cat(deliver(1, "tag", 3, "x", "a.b", "body"), m.bytes), uint16(30))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
+		s := NewScanner(testID)
+		ends := map[int]uint64{}
+		n := 0
+		for _, sp := range scanAll(t, s, b) {
+			if n += sp.Len; sp.Key == 0 {
+				return
+			}
+			ends[n] = sp.Key
+		}
+		if s.state != boundary {
+			return
+		}
+		i := min(int(at), len(b))
+		n = 0
+		for _, sp := range scanAll(t, NewScanner(testID), b[:i], b[i:]) {
+			if n += sp.Len; n != i && ends[n] != sp.Key {
+				t.Fatalf("cut at %d: span %+v ends at %d, keys %v", i, sp, n, ends)
+			}
+		}
+	})
+}
+
+// FuzzParse holds that Parse and the scanner agree on lengths and that fields lie
+// within their frame.
+func FuzzParse(f *testing.F) {
+	for _, m := range frames {
+		f.Add(m.bytes)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var fr front
+		bad := parseFront(b, &fr)
+		if bad == short && len(b) >= maxFront {
+			t.Fatalf("%d bytes are not enough", len(b))
+		}
+		if bad == short && fr.size > 0 && len(b) >= fr.size {
+			t.Fatal("a whole frame is not enough")
+		}
+		frame, n, err := Parse(b)
+		if err != nil {
+			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if bad != ok || n != fr.size || n != frame.Length || n > len(b) {
+			t.Fatalf("n %d, front %d, frame %+v", n, fr.size, frame)
+		}
+		for _, field := range frame.Fields {
+			if field.Off < frameHead || field.Len < 0 || field.Off+field.Len > n-1 {
+				t.Fatalf("field %+v of %d bytes", field, n)
+			}
+		}
+		if spans := NewScanner(testID).Scan(nil, b[:n]); len(spans) != 1 {
+			t.Fatalf("spans:\n%s", showSpans(spans))
+		}
+	})
+}

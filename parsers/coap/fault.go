@@ -1,0 +1,59 @@
+package coap
+
+import (
+	"errors"
+	"fmt"
+)
+
+// A fault is why bytes are not a message. It is a small number so that the data
+// path allocates no errors.
+type fault uint8
+
+const (
+	ok fault = iota
+	faultHeader
+	faultVersion
+	faultTokenLength
+	faultToken
+	faultCode
+	faultType
+	faultEmpty
+	faultOption
+	faultOptionLength
+	faultPayload
+)
+
+var faults = [...]struct{ section, what string }{
+	ok:                {"", "no fault"},
+	faultHeader:       {"3", "message is shorter than its header"},
+	faultVersion:      {"3", "version is not 1"},
+	faultTokenLength:  {"3", "token length is more than 8"},
+	faultToken:        {"3", "token goes past the end of the message"},
+	faultCode:         {"3", "code is of a reserved class"},
+	faultType:         {"4.2", "type does not go with the code"},
+	faultEmpty:        {"4.1", "empty message is not empty"},
+	faultOption:       {"3.1", "option delta or length is reserved or too large"},
+	faultOptionLength: {"3.1", "option goes past the end of the message"},
+	faultPayload:      {"3", "payload marker without a payload"},
+}
+
+// ErrMalformed is what every Error is.
+var ErrMalformed = errors.New("coap: malformed message")
+
+// An Error says why bytes are not a CoAP message, which is their sender's fault.
+type Error struct {
+	Off     int    // offset in the message, about where it goes wrong
+	Section string // of RFC 7252
+	What    string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("coap: malformed message: %s, at byte %d (RFC 7252, %s)", e.What, e.Off, e.Section)
+}
+
+// Unwrap returns ErrMalformed.
+func (e *Error) Unwrap() error { return ErrMalformed }
+
+func (bad fault) err(off int) error {
+	return &Error{Off: off, Section: faults[bad].section, What: faults[bad].what}
+}

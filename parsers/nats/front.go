@@ -1,0 +1,340 @@
+package nats
+
+import (
+	"bytes"
+
+	"sheaf/parsers"
+)
+
+const (
+	// maxFront is more than parseFront ever asks for: a control line with fields.
+	maxFront = 1024
+	// maxPayload is the largest payload that a server can be told to allow.
+	maxPayload = 64 << 20
+	// maxArgs is how many fields an operation has at most.
+	maxArgs = 5
+)
+
+// An arg is a field of a control line: where it is in the message.
+type arg struct{ off, len int32 }
+
+func (a arg) of(b []byte) []byte { return b[a.off : a.off+a.len] }
+
+// A front is what the control line of a message tells. Offsets are from the
+// message's first byte.
+type front struct {
+	name    Name
+	class   parsers.Class
+	size    int // bytes of the whole message, 0 when it ends with a line whose end is not there
+	line    int // bytes of the control line with its end, 0 when that is not there
+	body    int // offset of what follows the control line and headers
+	headers int // bytes of the headers
+	subject arg
+	sid     arg
+	reply   arg
+	event   arg // the part of the subject that names the message
+	holes   holes
+}
+
+// parseFront reads the control line of a message into f, which is zero. It
+// returns short when
+// it needs more bytes, of which maxFront are always enough and the whole message
+// is too. What it says does not depend on the bytes after those it needs, but
+// for this: where headers and the end of a payload are there, they are looked at.
+func parseFront(b []byte, f *front) fault {
+	name, n, bad := verb(b)
+	if bad != ok {
+		return bad
+	}
+	f.name, f.class, f.body = name, classes[name], n
+	switch name {
+	case PING, PONG, OK:
+		return f.bare(b, n)
+	case INFO, CONNECT, ERR:
+		return f.open(b, n)
+	}
+	end := bytes.IndexByte(b[:min(len(b), maxFront)], '\n')
+	if end < 0 {
+		switch {
+		case !printable(b[n:min(len(b), maxFront)]):
+			return faultLine
+		case len(b) >= maxFront:
+			return faultLong
+		}
+		return short
+	}
+	f.line = end + 1
+	f.size = f.line
+	f.body = f.line
+	if end > n && b[end-1] == '\r' {
+		end--
+	}
+	if end > n && !blank(b[n]) {
+		return faultVerb
+	}
+	var args [maxArgs]arg
+	count := 0
+	for at := n; at < end; {
+		if blank(b[at]) {
+			at++
+			continue
+		}
+		from := at
+		for at < end && b[at] > ' ' {
+			at++
+		}
+		if at < end && !blank(b[at]) {
+			return faultLine
+		}
+		if count == maxArgs {
+			return faultFields
+		}
+		args[count] = arg{int32(from), int32(at - from)}
+		count++
+	}
+	return f.operation(b, &args, count)
+}
+
+// operation gives the fields of a control line their meaning.
+func (f *front) operation(b []byte, args *[maxArgs]arg, count int) fault {
+	least, most := 1, 2 // UNSUB sid [max]
+	switch f.name {
+	case PUB, SUB: // subject [reply] bytes; subject [queue] sid
+		least, most = 2, 3
+	case HPUB, MSG: // subject [reply] header total; subject sid [reply] bytes
+		least, most = 3, 4
+	case HMSG: // subject sid [reply] header total
+		least, most = 4, 5
+	}
+	if count < least || count > most {
+		return faultFields
+	}
+	switch f.name {
+	case UNSUB:
+		f.sid = args[0]
+		if count == 2 {
+			if _, good := decimal(args[1].of(b)); !good {
+				return faultNumber
+			}
+		}
+		f.holes.number(b, f.sid, counterOtherSID, 1, textSID)
+		return ok
+	case SUB:
+		f.subject = args[0]
+		f.sid = args[count-1]
+		if inbox(f.subject.of(b)) {
+			f.holes.inbox(b, f.subject)
+		}
+		f.holes.number(b, f.sid, counterSID, 1, textSID)
+		return ok
+	}
+
+	f.subject = args[0]
+	if f.name == MSG || f.name == HMSG {
+		f.sid = args[1]
+	}
+	if count == most {
+		f.reply = args[least-1]
+		if f.name == HPUB || f.name == HMSG {
+			f.reply = args[least-2]
+		}
+	}
+	total, good := decimal(args[count-1].of(b))
+	if !good {
+		return faultNumber
+	}
+	if total > maxPayload {
+		return faultSize
+	}
+	if f.name == HPUB || f.name == HMSG {
+		if f.headers, good = decimal(args[count-2].of(b)); !good {
+			return faultNumber
+		}
+		if f.headers > total {
+			return faultHeaders
+		}
+		const magic = "NATS/"
+		if have := b[f.line:min(len(b), f.line+min(f.headers, len(magic)))]; string(have) != magic[:len(have)] {
+			return faultHeaders
+		}
+	}
+	f.size = f.line + total + 2
+	f.body = f.line + f.headers
+	if len(b) >= f.size && (b[f.size-2] != '\r' || b[f.size-1] != '\n') {
+		return faultEnd
+	}
+	f.label(b)
+	f.fields(b)
+	return ok
+}
+
+// fields finds the fields of a message with a payload that belong to its flow.
+func (f *front) fields(b []byte) {
+	subject, reply := f.subject.of(b), f.reply.of(b)
+	if f.name == PUB || f.name == HPUB {
+		switch {
+		case ack(subject):
+			f.class = parsers.ClassAck
+			f.event = f.holes.ack(b, f.subject)
+		case len(reply) > 0 && inbox(reply):
+			f.holes.inbox(b, f.reply)
+		}
+		return
+	}
+	counter := uint8(counterSID)
+	if last := subject[len(subject)-1]; (last^byte(len(subject)))&1 != 0 {
+		counter = counterOtherSID
+	}
+	if inbox(subject) {
+		f.holes.inbox(b, f.subject)
+	}
+	f.holes.number(b, f.sid, counter, 0, textSID)
+	if ack(reply) {
+		f.holes.ack(b, f.reply)
+	}
+}
+
+// label sets the part of the subject that names the message.
+func (f *front) label(b []byte) {
+	f.event = f.subject
+	if s := f.subject.of(b); inbox(s) {
+		f.event.len = int32(bytes.IndexByte(s, '.'))
+	}
+}
+
+// bare reads an operation that has no fields.
+func (f *front) bare(b []byte, n int) fault {
+	const most = 16 // blanks that anybody would send
+	for i := n; i < min(len(b), n+most); i++ {
+		switch {
+		case b[i] == '\n':
+			f.size, f.line, f.body = i+1, i+1, i+1
+			return ok
+		case b[i] != '\r' && !blank(b[i]):
+			return faultVerb
+		}
+	}
+	if len(b) >= n+most {
+		return faultLine
+	}
+	return short
+}
+
+// open reads an operation whose line may have any length, so that its end need
+// not be there.
+func (f *front) open(b []byte, n int) fault {
+	at := n
+	for at < len(b) && at < maxFront && blank(b[at]) {
+		at++
+	}
+	switch {
+	case at == len(b) && at < maxFront:
+		return short
+	case at == n || at == maxFront:
+		return faultVerb
+	case b[at] < ' ' || f.name != ERR && b[at] != '{':
+		return faultLine
+	}
+	f.body = at
+	if end := bytes.IndexByte(b[at:], '\n'); end >= 0 {
+		f.size = at + end + 1
+		f.line = f.size
+	}
+	return ok
+}
+
+// verb returns the operation that b begins with and its length. Operations may
+// be written in any case.
+func verb(b []byte) (Name, int, fault) {
+	if len(b) == 0 {
+		return 0, 0, short
+	}
+	var name Name
+	second := byte(0)
+	if len(b) > 1 {
+		second = b[1] | 0x20
+	}
+	switch b[0] | 0x20 {
+	case 'm':
+		name = MSG
+	case 'p':
+		switch second {
+		case 'u':
+			name = PUB
+		case 'i':
+			name = PING
+		case 'o':
+			name = PONG
+		}
+	case 'h':
+		switch second {
+		case 'm':
+			name = HMSG
+		case 'p':
+			name = HPUB
+		}
+	case 's':
+		name = SUB
+	case 'u':
+		name = UNSUB
+	case 'i':
+		name = INFO
+	case 'c':
+		name = CONNECT
+	case '+' | 0x20:
+		name = OK
+	case '-' | 0x20:
+		name = ERR
+	default:
+		return 0, 0, faultVerb
+	}
+	if name == 0 {
+		if len(b) == 1 {
+			return 0, 0, short
+		}
+		return 0, 0, faultVerb
+	}
+	word := names[name]
+	if len(b) >= len(word) && string(b[:len(word)]) == word {
+		return name, len(word), ok
+	}
+	for i := range min(len(word), len(b)) {
+		c := b[i]
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != word[i] {
+			return 0, 0, faultVerb
+		}
+	}
+	if len(b) < len(word) {
+		return name, 0, short
+	}
+	return name, len(word), ok
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' }
+
+// printable says whether b can be a part of a control line, with half of its end.
+func printable(b []byte) bool {
+	for i, c := range b {
+		if c < ' ' && c != '\t' && !(c == '\r' && i == len(b)-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// decimal reads a decimal number of at most nine digits.
+func decimal(b []byte) (n int, good bool) {
+	if len(b) == 0 || len(b) > 9 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}

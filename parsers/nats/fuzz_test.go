@@ -1,0 +1,70 @@
+package nats
+
+import (
+	"errors"
+	"testing"
+)
+
+// FuzzScanner scans arbitrary bytes in arbitrary pieces, some lost, some twice.
+func FuzzScanner(f *testing.F) {
+	for _, m := range messages {
+		f.Add([]byte(m.text+"MSG a.b 1 4\r\nbody\r\n"), []byte{3, 0, 9, 1, 200})
+		f.Add([]byte(info+m.text), []byte{40, 1, 2})
+	}
+	f.Fuzz(func(t *testing.T, b, lengths []byte) {
+		s := NewScanner(testID)
+		fuzzScan(t, s, string(b), lengths, func() int { return len(s.carry) })
+	})
+}
+
+// FuzzSplit holds that a stream which scans as messages does so in pieces.
+func FuzzSplit(f *testing.F) {
+	for _, m := range messages {
+		f.Add(m.text+m.text, uint16(3))
+		f.Add(info+m.text+m.text, uint16(60))
+	}
+	f.Fuzz(func(t *testing.T, b string, at uint16) {
+		s := NewScanner(testID)
+		whole := scanAll(t, s, b)
+		for _, sp := range whole {
+			if sp.Key == 0 || s.state != boundary {
+				return
+			}
+		}
+		i := min(int(at), len(b))
+		checkSplit(t, whole, scanAll(t, NewScanner(testID), b[:i], b[i:]))
+	})
+}
+
+// FuzzParse holds that Parse and the scanner agree on lengths and that fields lie
+// within their message.
+func FuzzParse(f *testing.F) {
+	for _, m := range messages {
+		f.Add([]byte(m.text))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var fr front
+		bad := parseFront(b, &fr)
+		if bad == short && len(b) >= maxFront {
+			t.Fatalf("%d bytes are not enough", len(b))
+		}
+		m, n, err := Parse(b)
+		if err != nil {
+			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if bad != ok || n != fr.size || n != m.Length || n > len(b) {
+			t.Fatalf("n %d, front %d, message %+v", n, fr.size, m)
+		}
+		for _, field := range m.Fields {
+			if field.Off < 3 || field.Len < 0 || field.Off+field.Len > n {
+				t.Fatalf("field %+v of %d bytes", field, n)
+			}
+		}
+		if spans := NewScanner(testID).Scan(nil, b[:n]); len(spans) != 1 {
+			t.Fatalf("spans:\n%s", showSpans(spans, string(b[:n])))
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package stomp
+
+import (
+	"bytes"
+
+	"sheaf/parsers"
+)
+
+// A span is a part of a frame: where it is in it.
+type span struct{ off, len int }
+
+func (s span) of(b []byte) []byte { return b[s.off : s.off+s.len] }
+
+// A hole is a field of the flow: where it is in the frame, and what follows.
+type hole struct {
+	off           int
+	len           uint8
+	kind          parsers.HoleKind
+	counter, step uint8
+}
+
+// holes are those of a frame, in the order of their offsets.
+type holes struct {
+	list [parsers.MaxHoles]hole
+	n    uint8
+}
+
+func (h *holes) add(x hole) {
+	if h.n < parsers.MaxHoles {
+		h.list[h.n] = x
+		h.n++
+	}
+}
+
+// constant adds an identifier that stays as it is.
+func (h *holes) constant(b []byte, s span, counter uint8) {
+	switch {
+	case counts(s.of(b)):
+		h.add(hole{s.off, uint8(s.len), parsers.HoleDecimal, counter, 0})
+	case s.len > 0 && s.len <= parsers.MaxHoleText:
+		h.add(hole{s.off, uint8(s.len), parsers.HoleText, counter, 0})
+	}
+}
+
+// counted adds an identifier that may end in a number which counts up.
+func (h *holes) counted(b []byte, s span, counter uint8) {
+	v := s.of(b)
+	at := len(v)
+	for at > 0 && len(v)-at < maxDigits && v[at-1]-'0' <= 9 {
+		at--
+	}
+	for at < len(v)-1 && v[at] == '0' {
+		at++ // leading zeros belong to the text
+	}
+	if at > parsers.MaxHoleText {
+		return // too long to be worth it, or another every time
+	}
+	if at > 0 {
+		h.add(hole{s.off, uint8(at), parsers.HoleText, counter, 0})
+	}
+	if at < len(v) {
+		h.add(hole{s.off + at, uint8(len(v) - at), parsers.HoleDecimal, counter, 1})
+	}
+}
+
+// maxDigits are what always fits 64 bits.
+const maxDigits = 19
+
+// counts says whether b is a decimal number as a HoleDecimal wants it.
+func counts(b []byte) bool {
+	if len(b) == 0 || len(b) > maxDigits || len(b) > 1 && b[0] == '0' {
+		return false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// header looks for what a header tells of the frame. v is its value.
+func (f *front) header(b, name []byte, v span) fault {
+	switch string(name) {
+	case "destination":
+		if f.event.len == 0 {
+			f.event = v
+		}
+	case "content-length":
+		if f.length >= 0 {
+			return ok // the first of several counts
+		}
+		for v.len > 0 && b[v.off] == ' ' { // 1.0
+			v.off++
+			v.len--
+		}
+		if v.len == 0 || v.len > 9 {
+			return faultLength
+		}
+		n := 0
+		for _, c := range v.of(b) {
+			if c < '0' || c > '9' {
+				return faultLength
+			}
+			n = n*10 + int(c-'0')
+		}
+		if n > maxBody {
+			return faultLength
+		}
+		f.length = n
+	case "subscription":
+		if f.name == MESSAGE || f.name == ACK || f.name == NACK {
+			f.holes.constant(b, v, counterSubscription)
+		}
+	case "id":
+		switch f.name {
+		case SUBSCRIBE, UNSUBSCRIBE:
+			f.holes.constant(b, v, counterSubscription)
+		case ACK, NACK: // 1.2
+			f.holes.counted(b, v, counterAck)
+		}
+	case "message-id":
+		switch f.name {
+		case MESSAGE:
+			if bytes.Contains(v.of(b), []byte("@@")) {
+				f.holes.counted(b, v, counterMessage)
+			}
+		case ACK, NACK: // 1.0, 1.1
+			f.holes.counted(b, v, counterAck)
+		}
+	case "ack":
+		if f.name == MESSAGE {
+			f.holes.counted(b, v, counterAck)
+		}
+	case "receipt", "receipt-id":
+		f.holes.counted(b, v, counterReceipt)
+	}
+	return ok
+}

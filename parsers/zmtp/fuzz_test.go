@@ -1,0 +1,105 @@
+package zmtp
+
+import (
+	"errors"
+	"testing"
+)
+
+// FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
+// lengths of: zero is a loss and an odd one is scanned twice.
+func FuzzScanner(f *testing.F) {
+	for _, m := range messages {
+		f.Add(cat(m.bytes, message3("a", "b")), []byte{3, 0, 9, 1, 200}, m.subscriber)
+		f.Add(cat(greeting("NULL"), m.bytes), []byte{10, 1, 53, 2}, m.subscriber)
+	}
+	f.Fuzz(func(t *testing.T, b, lengths []byte, subscriber bool) {
+		s := NewScanner(testID)
+		s.subscriber = subscriber
+		for i := 0; len(b) > 0; i++ {
+			n := len(b)
+			if i < len(lengths) {
+				if n = min(int(lengths[i]), n); n == 0 {
+					s.Lost()
+					continue
+				}
+			}
+			if n%2 == 1 {
+				checkSpans(t, s.Rescan(nil, b[:n]), n)
+			}
+			scanAll(t, s, b[:n])
+			if len(s.carry) > maxFront {
+				t.Fatalf("carries %d bytes", len(s.carry))
+			}
+			b = b[n:]
+		}
+	})
+}
+
+// FuzzSplit holds that a stream which scans as messages does so in pieces.
+func FuzzSplit(f *testing.F) {
+	for _, m := range messages {
+		f.Add(cat(m.bytes, m.bytes), uint16(3))
+		f.Add(cat(ready("SUB"), m.bytes, m.bytes), uint16(30))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
+		s := NewScanner(testID)
+		whole := scanAll(t, s, b)
+		ends := map[int]uint64{}
+		n := 0
+		for _, sp := range whole {
+			if n += sp.Len; sp.Key == 0 {
+				return
+			}
+			ends[n] = sp.Key
+		}
+		if s.state != boundary {
+			return
+		}
+		i := min(int(at), len(b))
+		n = 0
+		for _, sp := range scanAll(t, NewScanner(testID), b[:i], b[i:]) {
+			if n += sp.Len; n != i && ends[n] != sp.Key {
+				t.Fatalf("cut at %d: span %+v ends at %d, keys %v", i, sp, n, ends)
+			}
+		}
+	})
+}
+
+// FuzzParse holds that Parse and the scanner agree on lengths and that frames lie
+// within their message.
+func FuzzParse(f *testing.F) {
+	for _, m := range messages {
+		f.Add(m.bytes, m.subscriber)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, subscriber bool) {
+		var fr front
+		bad := parseFront(b, subscriber, &fr)
+		if bad == short && len(b) >= maxFront {
+			t.Fatalf("%d bytes are not enough", len(b))
+		}
+		if bad == short && fr.size > 0 && len(b) >= fr.size {
+			t.Fatal("a whole frame is not enough")
+		}
+		u, n, err := Parse(b, subscriber)
+		if err != nil {
+			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if bad != ok || n != u.Length || n > len(b) {
+			t.Fatalf("n %d, front %d, %+v", n, fr.size, u)
+		}
+		at := 0
+		for _, frame := range u.Frames {
+			if frame.Off <= at || frame.Len < 0 || frame.Off+frame.Len > n {
+				t.Fatalf("frame %+v of %d bytes", frame, n)
+			}
+			at = frame.Off + frame.Len
+		}
+		s := Scanner{protocol: testID, subscriber: subscriber}
+		if spans := s.Scan(nil, b[:n]); len(spans) != 1 || s.state != boundary {
+			t.Fatalf("spans:\n%s", showSpans(spans))
+		}
+	})
+}

@@ -1,0 +1,270 @@
+package zmtp
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
+)
+
+const testID = parsers.ProtocolID(7)
+
+// tb is what testing.T and rapid.T have in common.
+type tb interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// scanAll scans pieces one after another and checks what every span must keep to.
+func scanAll(t tb, s *Scanner, pieces ...[]byte) (spans []parsers.Span) {
+	t.Helper()
+	for _, p := range pieces {
+		got := s.Scan(nil, p)
+		checkSpans(t, got, len(p))
+		for i := range got {
+			got[i].Event = bytes.Clone(got[i].Event)
+		}
+		spans = append(spans, got...)
+	}
+	return spans
+}
+
+func checkSpans(t tb, spans []parsers.Span, n int) {
+	t.Helper()
+	sum := 0
+	for _, sp := range spans {
+		sum += sp.Len
+		if sp.Len <= 0 || sp.Body < 0 || sp.Body > sp.Len || sp.NumHoles != 0 {
+			t.Fatalf("span out of bounds: %+v", sp)
+		}
+		if (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
+			t.Fatalf("key and protocol disagree: %+v", sp)
+		}
+	}
+	if sum != n {
+		t.Fatalf("spans cover %d of %d bytes", sum, n)
+	}
+}
+
+func showSpans(spans []parsers.Span) string {
+	var s strings.Builder
+	for _, sp := range spans {
+		if sp.Protocol == parsers.Opaque {
+			fmt.Fprintf(&s, "opaque %d\n", sp.Len)
+			continue
+		}
+		fmt.Fprintf(&s, "%v %d+%d body %d", Name(sp.Name), sp.At, sp.Len, sp.Body)
+		if sp.Event != nil {
+			fmt.Fprintf(&s, " %q", sp.Event)
+		}
+		s.WriteByte('\n')
+	}
+	return s.String()
+}
+
+func TestScanMessages(t *testing.T) {
+	for _, tt := range messages {
+		s := Scanner{protocol: testID, subscriber: tt.subscriber}
+		spans := scanAll(t, &s, cat(tt.bytes, tt.bytes))
+		if s.state != boundary || len(spans) != 2 {
+			t.Errorf("%s: spans:\n%s", tt.name, showSpans(spans))
+			continue
+		}
+		u, _, err := Parse(tt.bytes, tt.subscriber)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sp := spans[0]
+		if Name(sp.Name) != u.Name || sp.At != 0 || sp.Len != u.Length || string(sp.Event) != tt.event || (sp.Event == nil) != (tt.event == "") {
+			t.Errorf("%s: span %+v of %v", tt.name, sp, u)
+		}
+		want := parsers.ClassUrgent
+		switch u.Name {
+		case Message, Command, Subscribe, Cancel, Join, Sealed:
+			want = parsers.ClassData
+		}
+		if sp.Class != want {
+			t.Errorf("%s: class %d, want %d", tt.name, sp.Class, want)
+		}
+		if u.Name == Message {
+			at := u.Frames[min(len(u.Frames)-1, 1)].Off
+			if len(u.Frames) > 1 && u.Frames[1].Flags&flagCommand != 0 {
+				at = u.Frames[2].Off
+			}
+			if sp.Body != at {
+				t.Errorf("%s: body at %d, want %d", tt.name, sp.Body, at)
+			}
+		}
+	}
+}
+
+func TestScanSplits(t *testing.T) {
+	m := message3("weather", "41 degrees")
+	large := message3("a", strings.Repeat("x", 300))
+	for _, tt := range []struct {
+		name   string
+		pieces [][]byte
+		want   string
+	}{
+		{"in the body", cut(m, 14), `
+MESSAGE 0+14 body 11 "weather"
+MESSAGE 14+7 body 0
+`},
+		{"between the frames", cut(m, 9), `
+MESSAGE 0+9 body 9 "weather"
+MESSAGE 9+12 body 2
+`},
+		{"in the second header", cut(m, 10), `
+MESSAGE 0+10 body 10 "weather"
+MESSAGE 10+11 body 1
+`},
+		{"in the topic", cut(m, 1, 4), `
+MESSAGE 0+1 body 1
+MESSAGE 1+3 body 3
+MESSAGE 4+17 body 7
+`},
+		{"in a long header", cut(large, 4, 5, 6, 11, 12), `
+MESSAGE 0+4 body 4 "a"
+MESSAGE 4+1 body 1
+MESSAGE 5+1 body 1
+MESSAGE 6+5 body 5
+MESSAGE 11+1 body 1
+MESSAGE 12+300 body 0
+`},
+		{"the greeting as libzmq sends it", cut(cat(greeting("NULL"), ready("PUB")), 10, 11, 64), `
+GREETING 0+10 body 10
+GREETING 10+1 body 1
+GREETING 11+53 body 53
+READY 0+27 body 8
+`},
+		{"a command", cut(command("SUBSCRIBE", "weather"), 1, 8), `
+COMMAND 0+1 body 1
+COMMAND 1+7 body 7
+SUBSCRIBE 8+11 body 11
+`},
+	} {
+		got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
+		if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+// cut cuts bytes at offsets.
+func cut(b []byte, at ...int) (pieces [][]byte) {
+	from := 0
+	for _, to := range append(at, len(b)) {
+		pieces = append(pieces, b[from:to])
+		from = to
+	}
+	return pieces
+}
+
+func TestKeys(t *testing.T) {
+	key := func(b []byte) uint64 { return NewScanner(testID).Scan(nil, b)[0].Key }
+	a := key(message3("a", "1"))
+	if a != key(message3("a", "22")) || a != key(message3("a", "2", "3")) || key(message3("1")) != key(message3("22")) {
+		t.Error("the body is in the key")
+	}
+	for name, other := range map[string]uint64{
+		"topic":    key(message3("b", "1")),
+		"name":     key(command("SUBSCRIBE", "a")),
+		"protocol": NewScanner(testID+1).Scan(nil, message3("a", "1"))[0].Key,
+		"length":   key(message3(strings.Repeat("a", 300), "1")),
+	} {
+		if a == other {
+			t.Errorf("%s is not in the key", name)
+		}
+	}
+}
+
+// TestSubscriber holds that messages are subscriptions where the handshake said
+// so, and until the next one.
+func TestSubscriber(t *testing.T) {
+	s := NewScanner(testID)
+	sub := message3("\x01a")
+	stream := cat(greeting("NULL"), ready("XSUB"), sub, greeting("NULL"), sub, command("INITIATE", property("Socket-Type", "SUB")), sub, ready("PUB"), sub)
+	var got []string
+	for _, sp := range scanAll(t, s, stream) {
+		if n := Name(sp.Name); n == Subscribe || n == Message {
+			got = append(got, n.String())
+		}
+	}
+	if diff := cmp.Diff([]string{"SUBSCRIBE", "MESSAGE", "SUBSCRIBE", "MESSAGE"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestResync(t *testing.T) {
+	long := message3("a", strings.Repeat("body ", 200))
+	next := message3("sports.football", "43")
+	for _, tt := range []struct {
+		name    string
+		segment []byte
+		want    string
+	}{
+		{"message at the start", next, "MESSAGE 0+21 body 19 \"sports.football\"\n"},
+		{"one frame at the start", message3("hello"), "MESSAGE 0+7 body 2\n"},
+		{"command at the start", command("PING", "\x00\x64"), "PING 0+9 body 7\n"},
+		{"cut message at the start", next[:20], "MESSAGE 0+20 body 19 \"sports.football\"\n"},
+		{"cut topic at the start", next[:10], "MESSAGE 0+10 body 10\n"},
+		{"message inside, up to the end", cat(long[500:], next), "opaque 512\nMESSAGE 0+21 body 19 \"sports.football\"\n"},
+		{"subscription inside", cat(long[500:], command("SUBSCRIBE", "a"), long[:50]), "opaque 512\nSUBSCRIBE 0+13 body 13 \"a\"\nMESSAGE 0+50 body 12 \"a\"\n"},
+		{"nothing", long[500:700], "opaque 200\n"},
+		{"zeroes", make([]byte, 100), "opaque 100\n"},
+		{"one frame inside is no evidence", cat(long[500:510], message3("hello")), "opaque 17\n"},
+	} {
+		s := NewScanner(testID)
+		scanAll(t, s, long[:300])
+		s.Lost()
+		if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+// TestGarbage holds that what is no message is opaque and the next one is found.
+func TestGarbage(t *testing.T) {
+	good := message3("sports.football", "43")
+	bad := []byte("\x09garbage")
+	for name, pieces := range map[string][][]byte{
+		"own segment":           {good, bad, good},
+		"same segment":          {good, cat(bad, good)},
+		"after a cut front":     {good[:3], bad, good, good},
+		"after the first frame": {good[:17], bad, good},
+		"inside a message":      {cat(good[:17], bad), good},
+	} {
+		spans := scanAll(t, NewScanner(testID), pieces...)
+		if last := spans[len(spans)-1]; string(last.Event) != "sports.football" || last.Len != len(good) {
+			t.Errorf("%s:\n%s", name, showSpans(spans))
+		}
+	}
+}
+
+func TestRescan(t *testing.T) {
+	s := NewScanner(testID)
+	first := scanAll(t, s, ready("SUB"), message3("weather", "1"))
+	cutOff := message3("weather", "body")
+	scanAll(t, s, cutOff[:4])
+	before := *s
+	carry := string(s.carry)
+	var again []parsers.Span
+	for _, b := range [][]byte{ready("SUB"), message3("weather", "1"), greeting("NULL")[:10], cutOff[:3], {0}} {
+		spans := s.Rescan(nil, b)
+		checkSpans(t, spans, len(b))
+		again = append(again, spans...)
+	}
+	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
+		t.Error(diff)
+	}
+	if s.state != before.state || s.at != before.at || s.key != before.key || s.subscriber != before.subscriber || string(s.carry) != carry {
+		t.Error("Rescan changed the scanner")
+	}
+	if got := showSpans(scanAll(t, s, cutOff[4:])); got != "MESSAGE 4+11 body 7\n" {
+		t.Error(got)
+	}
+}
