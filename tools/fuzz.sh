@@ -1,10 +1,25 @@
 #!/bin/sh
-# Runs every fuzz target of the module for FUZZTIME, one after the other.
+# Runs every fuzz target of the module for FUZZTIME each, two at a time, one
+# worker each. A finding is printed with the input's file, and is an error.
 set -eu
-go=${GO:-go}
-for dir in $(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do
-	for target in $(grep -h '^func Fuzz' "$dir"/*_test.go | sed 's/func \(Fuzz[A-Za-z0-9_]*\).*/\1/' | sort); do
-		echo "$dir $target"
-		"$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${FUZZTIME:-30s}" "$dir"
+export GO="${GO:-go}" FUZZTIME="${FUZZTIME:-30s}"
+
+targets() {
+	for dir in $(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u); do
+		grep -h '^func Fuzz' "$dir"/*_test.go | sed "s|func \(Fuzz[A-Za-z0-9_]*\).*|$dir \1|" | sort
 	done
-done
+}
+
+# Built once each, so that two runs do not build the same package twice.
+targets | cut -d' ' -f1 | sort -u | xargs "$GO" vet
+targets | xargs -P 2 -L 1 sh -c '
+	out=$(mktemp)
+	if "$GO" test -run "^\$" -fuzz "^$2\$" -fuzztime "$FUZZTIME" -parallel 1 "$1" >"$out" 2>&1; then
+		echo "$1 $2: $(grep -c "^fuzz:" "$out") reports, $(tail -1 "$out")"
+		rm -f "$out"
+	else
+		echo "$1 $2 FAILED"
+		cat "$out"
+		rm -f "$out"
+		exit 255
+	fi' fuzz
