@@ -41,6 +41,10 @@ func captures(o options) []capture {
 		{name: "full/mqtt-control-200.pcap.gz", messages: 12001, must: 36, aim: 22},
 		{name: "full/mqtt-mixed-50x20.pcap.gz", messages: 57520, must: 12.5, aim: 8},
 		{name: "live/mqtt-fanoutskew-100-qos1.pcap", delivered: true, must: 10, aim: 6},
+		{name: "full/nats-fanout-100.pcap.gz", messages: 60000, must: 3.1, aim: 2},
+		{name: "live/nats-fanoutskew-100.pcap", delivered: true, must: 6.5, aim: 4},
+		{name: "full/redis-fanout-100.pcap.gz", messages: 60000, must: 2.3, aim: 1.6},
+		{name: "full/amqp-fanout-100.pcap.gz", messages: 60000, must: 7, aim: 4},
 	}
 	var some []capture
 	for _, c := range all {
@@ -149,12 +153,12 @@ func sizeOf(c *capture) (Size, error) {
 	return s, nil
 }
 
-// publishes returns how many PUBLISH messages a replay saw, of those delivered
+// publishes returns how many PUBLISH or MSG messages a replay saw, of those delivered
 // to subscribers alone or of all.
 func publishes(r *replay.Report, delivered bool) int {
 	n := uint64(0)
 	for i := range r.Rows {
-		if row := &r.Rows[i]; row.Name == "PUBLISH" && (!delivered || row.Direction == replay.Down) {
+		if row := &r.Rows[i]; (row.Name == "PUBLISH" || row.Name == "MSG") && (!delivered || row.Direction == replay.Down) {
 			n += row.Messages
 		}
 	}
