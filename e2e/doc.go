@@ -1,0 +1,40 @@
+// Package e2e tests the built program on a network of its own: real brokers and
+// clients, two or more gateways with TUN devices, and a WAN between them that is
+// measured, narrowed, delayed or cut.
+//
+// Every machine is a network namespace, every cable a veth pair:
+//
+//	clients ---- gwA ---+                           +--- gwB ---- broker
+//	10.1.0.0/16         |                           |             10.2.0.10
+//	fd00:1::/64         +--- wan: bridge or relay --+             fd00:2::10
+//	                    |
+//	clients3 --- gwC ---+    clients, gwA: as many sites as a test wants
+//	10.3.0.0/16
+//
+//	lan cables   172.16.K.1/30 at the gateway, 172.16.K.2/30 behind it
+//	wan          192.0.2.K/24, fd00:ff::K/64
+//	inside       10.99.0.K/24, fd00:99::K/64, the gateways' own addresses
+//
+// A LAN's machine answers for every address of its prefix, so that one process
+// can be hundreds of hosts. The WAN is a kernel bridge, or, where a test wants
+// delay, loss, a rate or a filter, a process that carries frames between two
+// ports. Bytes on the WAN are what the kernel counts at the gateway's interface,
+// less the 14 bytes of each Ethernet header; offloads are off there, so that a
+// packet counted is a packet sent.
+//
+// The processes inside, publishers, subscribers, the relay, are this package's
+// test binary run anew with a role (TestMain). What they measure they write to
+// their output as JSON. All clocks are one machine's.
+//
+// The tests need root, and the Debian packages mosquitto, mosquitto-clients,
+// iproute2, ethtool, tcpdump, iputils-ping and iperf3. Without them, and with
+// -short, they are skipped; with E2E=1 in the environment it is a failure if
+// something is missing. E2E_SHEAF names a program to test instead of the one
+// that is built.
+//
+// # Limits
+//
+// The figures are those of one machine that does everything, clients and broker
+// included, and shares its cores: bounds on time are loose, bounds on bytes and
+// on what arrives are not.
+package e2e

@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"testing"
+	"time"
+)
+
+// A fanout is one topic with many subscribers.
+type fanout struct {
+	subscribers int
+	rate        int
+	qos         byte
+	length      time.Duration
+	settle      time.Duration // after the last message, until all must be there
+}
+
+// A measurement is what a fan-out took.
+type measurement struct {
+	deliveries
+	sent     int
+	up, down count         // at the clients' gateway
+	held     time.Duration // longest that the machine did not let a ready process run
+}
+
+// perMessage returns the WAN's IP bytes for each delivered message.
+func (m *measurement) perMessage() float64 {
+	return float64(m.up.bytes+m.down.bytes) / float64(max(m.Received, 1))
+}
+
+// fanOut runs a fan-out between the broker and the clients' site and measures
+// it. The publisher is beside the broker.
+func (l *lab) fanOut(f fanout) *measurement {
+	l.t.Helper()
+	return l.fanOutWith(f, func() {})
+}
+
+// fanOutWith is fanOut with something done a third of its time after it began.
+func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
+	l.t.Helper()
+	subs := l.clients().lan.help("subscribe", subscribers{
+		Broker: l.brokerAddress(), First: l.clients().host4, Count: f.subscribers, Topic: "plant/line-3/state", QoS: f.qos,
+	})
+	time.Sleep(500 * time.Millisecond) // the last acknowledgements of the subscriptions
+	held := newPulse()
+	sent0, got0 := l.clients().wanCount()
+	pub := l.broker().lan.help("publish", publisher{
+		Broker: l.brokerAddress(), From: addressAfter(l.broker().host4, 1), Topic: "plant/line-3/state", QoS: f.qos, Rate: f.rate, For: f.length,
+	})
+	time.Sleep(f.length / 3)
+	meanwhile()
+	var p published
+	pub.wait(&p)
+	time.Sleep(max(f.settle, 500*time.Millisecond))
+	if h := held.longest(); h > steady {
+		time.Sleep(3 * h) // connections that lost their lane wait for their timers
+	}
+	sent1, got1 := l.clients().wanCount()
+	m := &measurement{sent: p.Sent, up: sent1.sub(sent0), down: got1.sub(got0), held: held.stop()}
+	subs.finish(&m.deliveries)
+	return m
+}
+
+// wantWithin fails the test if a time is over its limit, and the machine is not
+// to blame.
+func wantWithin(t *testing.T, what string, got, limit time.Duration, of ...*measurement) {
+	t.Helper()
+	for _, m := range of {
+		if m.held > steady {
+			t.Logf("%s: %v; not judged, because the machine stood still for %v", what, got, m.held)
+			return
+		}
+	}
+	if got > limit {
+		t.Errorf("%s: %v, more than %v", what, got, limit)
+	}
+}
+
+// wantComplete fails the test unless every message came to every subscriber
+// once and in order, over connections that never broke.
+func (m *measurement) wantComplete(t *testing.T, subscribers int) {
+	t.Helper()
+	if m.sent == 0 || m.Received != m.sent*subscribers || m.Least != m.sent || m.Twice > 0 || m.Gaps > 0 || m.LostConns > 0 {
+		t.Errorf("%d messages to %d subscribers: %d deliveries (the least %d), %d twice or out of order, %d left out, %d connections lost",
+			m.sent, subscribers, m.Received, m.Least, m.Twice, m.Gaps, m.LostConns)
+	}
+}
+
+// report logs the figures.
+func (m *measurement) report(t *testing.T, what string) {
+	t.Helper()
+	t.Logf("%s: %d messages, %d deliveries; WAN up %d packets %d bytes, down %d packets %d bytes: %.2f bytes per delivery; %v; to the last: %v",
+		what, m.sent, m.Received, m.up.packets, m.up.bytes, m.down.packets, m.down.bytes, m.perMessage(), m.Latency, m.Last)
+}
+
+// window is how long a segment may wait, the default.
+const window = 5 * time.Millisecond
+
+// What a notification to 100 subscribers takes on the link, and how much later
+// it comes than over plain forwarding.
+func TestFanOut(t *testing.T) {
+	l := newLab(t, 2)
+	l.broker().mosquitto()
+	f := fanout{subscribers: 100, rate: 20, length: 5 * time.Second}
+	l.plainRoutes(true)
+	plain := l.fanOut(f)
+	plain.report(t, "plain")
+	plain.wantComplete(t, f.subscribers)
+	l.plainRoutes(false)
+
+	gateways := l.tunnel(tunnelOptions{offload: true})
+	f.length = seconds(30, 10)
+	m := l.fanOut(f)
+	m.report(t, "sheaf")
+	m.wantComplete(t, f.subscribers)
+	wantNothingLost(t, gateways...)
+	reportGateways(t, gateways...)
+
+	t.Logf("%.1f times fewer bytes; latency added: %.2f ms at p50, %.2f ms at p99", plain.perMessage()/m.perMessage(),
+		ms(m.Latency.P50-plain.Latency.P50), ms(m.Latency.P99-plain.Latency.P99))
+	if b := m.perMessage(); b > 4.0 {
+		t.Errorf("%.2f bytes per delivered message, more than 4.0", b)
+	}
+	// The aim is 2 ms and window + 5 ms; the rest is for machines that do other things.
+	wantWithin(t, "added at p50", m.Latency.P50-plain.Latency.P50, 4*2*time.Millisecond, plain, m)
+	wantWithin(t, "added at p99", m.Latency.P99-plain.Latency.P99, 4*(window+5*time.Millisecond), plain, m)
+}
+
+// What an acknowledged reading of one of 200 devices takes on the link.
+func TestTelemetry(t *testing.T) {
+	l := newLab(t, 2)
+	l.broker().mosquitto()
+	a := reporters{Broker: l.brokerAddress(), First: l.clients().host4, Count: 200, Every: 2 * time.Second, For: seconds(6, 4)}
+	measure := func(what string) (bytes float64, p published) {
+		h := l.clients().lan.help("report", a)
+		time.Sleep(500 * time.Millisecond)
+		sent0, got0 := l.clients().wanCount()
+		h.finish(&p)
+		time.Sleep(500 * time.Millisecond)
+		sent1, got1 := l.clients().wanCount()
+		up, down := sent1.sub(sent0), got1.sub(got0)
+		bytes = float64(up.bytes+down.bytes) / float64(p.Sent)
+		t.Logf("%s: %d messages; WAN up %d packets %d bytes, down %d packets %d bytes: %.1f bytes per message; acknowledged after %v",
+			what, p.Sent, up.packets, up.bytes, down.packets, down.bytes, bytes, p.Latency)
+		if p.Sent == 0 || p.Failed > 0 {
+			t.Errorf("%s: %d of %d not acknowledged", what, p.Failed, p.Sent)
+		}
+		return bytes, p
+	}
+	l.plainRoutes(true)
+	plain, _ := measure("plain")
+	l.plainRoutes(false)
+	gateways := l.tunnel(tunnelOptions{offload: true})
+	a.For = seconds(20, 10)
+	b, _ := measure("sheaf")
+	wantNothingLost(t, gateways...)
+	reportGateways(t, gateways...)
+	t.Logf("%.1f times fewer bytes", plain/b)
+	if b > 130 {
+		t.Errorf("%.1f bytes per message, more than 130", b)
+	}
+}
+
+// reportGateways logs what the gateways count.
+func reportGateways(t *testing.T, gateways ...*gateway) {
+	t.Helper()
+	for _, g := range gateways {
+		t.Logf("%s: %v of a processor, %d MB resident", g.site.gw.name, g.processor(), g.memory()>>20)
+		for _, p := range g.mustStatus().Peers {
+			for _, lane := range p.Lanes {
+				flushes := map[string]uint64{}
+				for why, n := range lane.Flushes {
+					if n > 0 {
+						flushes[why] = n
+					}
+				}
+				t.Logf("%s to %s: %s flushes %v, verbatim %d", g.site.gw.name, p.Name, lane.Class, flushes, lane.Verbatim)
+			}
+			t.Logf("%s to %s: sent %+v", g.site.gw.name, p.Name, p.Sent)
+		}
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
