@@ -106,7 +106,7 @@ func (g *Gateway) setUp() (err error) {
 		}
 		g.closers = append(g.closers, g.scrape.Close)
 	}
-	tc := tunnel.Config{Key: key, Listen: c.Listen, Logger: g.log}
+	tc := tunnel.Config{Key: key, Listen: c.Listen, Logger: g.log, DialTimeout: 5 * time.Second, BackoffMax: 5 * time.Second}
 	if tc.Carriers, err = c.carriers(); err != nil {
 		return err
 	}
@@ -326,7 +326,9 @@ func (g *Gateway) refuse(packet []byte) {
 	if !g.replies.Allow() {
 		return
 	}
-	from, ok := g.address(packet)
+	// As from where the packet was going: the kernel takes no packet from its own
+	// addresses that comes from outside.
+	_, from, ok := addresses(packet)
 	if !ok {
 		return
 	}
@@ -339,20 +341,6 @@ func (g *Gateway) refuse(packet []byte) {
 
 // maxReplies bounds the ICMP errors a second, as routers do.
 const maxReplies = 100
-
-// address returns the gateway's own address of a packet's IP version.
-func (g *Gateway) address(packet []byte) (netip.Addr, bool) {
-	if g.cfg.TUN == nil {
-		return netip.Addr{}, false
-	}
-	v4 := packet[0]>>4 == 4
-	for _, a := range g.cfg.TUN.Address {
-		if a.Addr().Is4() == v4 {
-			return a.Addr(), true
-		}
-	}
-	return netip.Addr{}, false
-}
 
 // deliver hands out packets that a peer sent, if it may send them.
 func (g *Gateway) deliver(p *peer, packets [][]byte) {

@@ -249,6 +249,7 @@ func (e *epoch) write(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		asleep := time.Now()
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
@@ -257,6 +258,19 @@ func (e *epoch) write(ctx context.Context) error {
 		case <-e.wake:
 		case <-timer.C:
 		}
+		if time.Since(asleep) > wait+l.stall/4 {
+			e.excuse()
+		}
+	}
+}
+
+// excuse starts the wait for progress anew: the process stood still, and may not
+// have read what has come.
+func (e *epoch) excuse() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.pending != 0 {
+		e.pending = e.link.clock()
 	}
 }
 

@@ -21,6 +21,9 @@ type slotSource struct {
 
 // expect returns how many members the known set of a group has.
 func (w *writer) expect(g *group) int {
+	if len(g.spans) == 0 {
+		return len(w.acks.set)
+	}
 	if g.spans[0].protocol == parsers.Opaque {
 		return 0
 	}

@@ -116,6 +116,8 @@ type models struct {
 	layoutLen             wire.Int
 	columns               [2][numColumns]wire.Column
 	explicit              [2][2]wire.Column
+	shuffled              [2]wire.Bit
+	scattered             [2]wire.Column
 	zeroID                wire.Bit
 }
 

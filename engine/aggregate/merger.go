@@ -48,7 +48,8 @@ type pending struct {
 
 	firstData, firstAck, last, urgentAt time.Duration
 	data, acks, urgent, full            bool
-	waiting, complete, bursts           int // groups of data; those that nobody is missing from; those that may be a burst
+	acked                               bool // all of a known set have acknowledged
+	waiting, complete, bursts           int  // groups of data; those that nobody is missing from; those that may be a burst
 }
 
 // A pendingGroup is what the Merger knows of a group beyond what is written.
@@ -67,9 +68,10 @@ type source struct {
 	shape  *layout // of its last segment, which may still be pending
 	index  int     // in the list of all
 	used   time.Duration
-	frame  uint64 // number of the frame in which it was last pending, plus one
-	group  int32  // its last group in that frame
-	acks   uint16 // pure acknowledgements in that frame
+	frame  uint64        // number of the frame in which it was last pending, plus one
+	group  int32         // its last group in that frame
+	acks   uint16        // pure acknowledgements in that frame
+	acked  time.Duration // when its last message came that only acknowledges
 }
 
 // Add takes an IP packet, borrowed for the call. Time is whatever clock the

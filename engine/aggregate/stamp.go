@@ -1,13 +1,18 @@
 package aggregate
 
-import "sheaf/tunnel/wire"
+import (
+	"math/bits"
+
+	"sheaf/tunnel/wire"
+)
 
 // codeStamp codes the timestamps (RFC 7323): the flow's last, moved on by the
 // clock. All flows tick together, nearly, so what one is ahead of the clock the
-// next one will be too: a member is compared with the one before.
+// next one will be too: a member is compared with the one before. Where a broker
+// shuffles its subscribers for each message, the members of the set are not in
+// the order of time: then all are compared with the first.
 func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
-	res := m.room(len(g.members))
-	ahead := m.ahead
+	ahead := m.room(len(g.members)) // of the clock, for those who have a timestamp known before
 	for i := range g.members {
 		mb := &g.members[i]
 		if mb.layout.stamp == 0 {
@@ -15,15 +20,32 @@ func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
 		}
 		if !mb.flow.stamped {
 			mb.tsval = uint32(c.Raw(uint64(mb.tsval), 32))
-			continue
-		}
-		now := mb.tsval - mb.flow.offset - m.clock
-		res[i] = int64(int32(now - ahead))
-		if !c.Reading() {
-			ahead = now
+		} else if !c.Reading() {
+			ahead[i] = int64(int32(mb.tsval - mb.flow.offset - m.clock))
 		}
 	}
-	m.models.columns[pi][colStamp].Code(c, res)
+	shuffled := len(g.members) >= setMinimum &&
+		c.Bool(&m.models.shuffled[pi], !c.Reading() && m.shuffled(g, ahead))
+	column := &m.models.columns[pi][colStamp]
+	if shuffled {
+		column = &m.models.scattered[pi]
+	}
+	if !c.Reading() {
+		last := int32(m.ahead)
+		first := true
+		for i := range g.members {
+			if !g.members[i].ticks() {
+				continue
+			}
+			now := int32(ahead[i])
+			ahead[i] = int64(now - last)
+			if !shuffled || first {
+				last, first = now, false
+			}
+		}
+	}
+	column.Code(c, ahead)
+	first := true
 	for i := range g.members {
 		mb := &g.members[i]
 		f := mb.flow
@@ -34,13 +56,49 @@ func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
 			f.offset = mb.tsval - m.clock - m.ahead
 			continue
 		}
-		surprise := int32(res[i])
-		m.ahead += uint32(surprise)
+		surprise := int32(ahead[i])
 		if c.Reading() {
-			mb.tsval = m.ahead + f.offset + m.clock
+			mb.tsval = m.ahead + uint32(surprise) + f.offset + m.clock
 		}
-		f.adjust(surprise)
+		if !shuffled || first {
+			m.ahead += uint32(surprise)
+			f.adjust(surprise)
+			first = false
+		}
 	}
+}
+
+// ticks tells whether a member has a timestamp, and one to compare it with.
+func (mb *member) ticks() bool { return mb.layout.stamp != 0 && mb.flow.stamped }
+
+// shuffled tells whether the members' timestamps are nearer to the first than
+// each to the one before.
+func (m *memory) shuffled(g *group, ahead []int64) bool {
+	near, far := 0, 0
+	var first, last int32
+	begun := false
+	for i := range g.members {
+		if !g.members[i].ticks() {
+			continue
+		}
+		now := int32(ahead[i])
+		if begun {
+			near += effort(now - last)
+			far += effort(now - first)
+		} else {
+			first, begun = now, true
+		}
+		last = now
+	}
+	return far < near
+}
+
+// effort is about what a difference costs, in half bits.
+func effort(d int32) int {
+	if d == 0 {
+		return 0
+	}
+	return 3 + 2*bits.Len32(uint32(max(d, -d)))
 }
 
 // adjust moves a flow's offset when its timestamps come out too high, or too

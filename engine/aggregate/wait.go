@@ -33,7 +33,11 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 			}
 		}
 		if class == parsers.ClassAck {
-			if src.acks++; src.acks >= busyAcks {
+			// The same holds for messages that acknowledge: a publisher may have
+			// one message under way at a time.
+			busy := src.acked != 0 && now-src.acked < thinAcks*m.cfg.AckWait
+			src.acked = now
+			if src.acks++; busy || src.acks >= busyAcks {
 				class = parsers.ClassData
 			}
 		}
@@ -49,6 +53,12 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 	case parsers.ClassAck:
 		if !p.acks {
 			p.acks, p.firstAck = true, now
+		}
+		if len(g.members) == 1 {
+			pg.expect = m.writer.expect(g)
+		}
+		if pg.expect >= setMinimum && len(g.members) >= pg.expect {
+			p.acked = true
 		}
 	default:
 		m.startData(now)
@@ -73,6 +83,9 @@ const (
 	// busyAcks is how many acknowledgements of one flow wait in one frame
 	// before the flow counts as busy.
 	busyAcks = 4
+	// thinAcks is how many times AckWait lie between the acknowledging messages
+	// of a flow that is not busy.
+	thinAcks = 4
 
 	protoICMP   = 1
 	protoICMPv6 = 58
@@ -94,7 +107,7 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 		return 0, 0, false
 	case p.full:
 		return p.last, FlushFull, true
-	case p.waiting > 0 && p.complete == p.waiting:
+	case p.waiting > 0 && p.complete == p.waiting, p.waiting == 0 && p.acked:
 		return p.last, FlushComplete, true
 	}
 	at = 1<<63 - 1
