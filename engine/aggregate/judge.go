@@ -180,7 +180,8 @@ func (w *writer) settle(s *span) {
 }
 
 // bulky tells whether a body is better left to the literals.
-func (w *writer) bulky(m *wire.Body, template, body []byte) bool {
+func (w *writer) bulky(m *wire.Body, template []byte, s *span) bool {
+	body := s.body
 	if w.cfg.Similarity&ByNothing != 0 {
 		return true
 	}
@@ -188,7 +189,7 @@ func (w *writer) bulky(m *wire.Body, template, body []byte) bool {
 		w.effort += len(body) // at the most
 		return false
 	}
-	if len(template) == 0 || len(body) > 4*wire.MaxLiterals && !similar(template, body) || w.effort > maxEffort {
+	if len(template) == 0 || (s.protocol == parsers.Opaque || len(body) > 4*wire.MaxLiterals) && !similar(template, body) || w.effort > maxEffort {
 		return true
 	}
 	n := m.Plan(template, body, wire.MaxLiterals)

@@ -177,7 +177,7 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 	}
 	raw := false
 	if !c.Reading() {
-		raw = m.w.bulky(&md.body, template, s.body)
+		raw = m.w.bulky(&md.body, template, s)
 	}
 	if c.Bool(&md.raw[first], raw) {
 		n := int(md.rawLen.Uint(c, uint64(len(s.body))))

@@ -16,7 +16,8 @@ type Body struct {
 	new  []token
 	tail Bit
 
-	planned bool // ops are those of the next Code
+	planned  bool // ops are those of the next Code
+	patience int  // comparisons that meet may still make for this plan
 
 	// Split, where a writing Coder is to set it before Code, is an offset into
 	// the body; SplitCost is then what the bytes before it cost, in bits.
@@ -107,6 +108,7 @@ func (m *Body) Plan(template, body []byte, limit int) (literals int) {
 		}
 		m.ops = append(m.ops, edit{kind, n})
 	}
+	m.patience = meetPatience + 2*len(new)
 	i, j, lost := 0, 0, 0
 	for i < len(old) && j < len(new) {
 		if same(i, j) {
@@ -181,6 +183,11 @@ func (m *Body) goesOn(i, j int, same func(i, j int) bool) bool {
 	}
 }
 
+// meetPatience is how many comparisons meet makes for a plan, besides two for
+// each token: enough for bodies that are alike, and little for those that are
+// not.
+const meetPatience = 2000
+
 // meet looks for the nearest pair of places, a tokens on in the template and b
 // in the body, from which they agree again. It returns -1 when there is none
 // near.
@@ -189,6 +196,9 @@ func (m *Body) meet(i, j int, same func(i, j int) bool) (a, b int) {
 	for sum := 1; sum <= 2*reach; sum++ {
 		for a := max(0, sum-reach); a <= min(sum, reach); a++ {
 			b := sum - a
+			if m.patience--; m.patience < 0 {
+				return -1, 0
+			}
 			if i+a >= len(m.old) || j+b >= len(m.new) || !same(i+a, j+b) {
 				continue
 			}
