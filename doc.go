@@ -4,8 +4,11 @@
 // packages are
 //
 //	tools/sheaf      the command
-//	tools/...        replay, captures of our own making, benchmarks
+//	tools/...        the demo, replay, captures of our own making, benchmarks
 //	pcap             capture files
+//	engine           the gateway: routes, queues, lanes, epochs
+//	netstack         the TUN device, and a stack of our own
+//	tunnel           keys, carriers, lanes
 //	engine/aggregate the core: what goes in comes out, in fewer bytes
 //	tunnel/wire      the frame codec and its specification, SPEC.md
 //	parsers          IP packets, and the messages in them

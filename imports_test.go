@@ -22,6 +22,7 @@ var layers = map[string][]string{
 	"sheaf/tools/mkcapture":  {"sheaf/tools/mkcapture/"},
 	"sheaf/netstack":         {},
 	"sheaf/tunnel":           {"sheaf/tunnel/wire"},
+	"sheaf/e2e":              {},
 	"sheaf/engine":           {"sheaf/engine/aggregate", "sheaf/netstack", "sheaf/tunnel", "sheaf/tunnel/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 

@@ -27,10 +27,10 @@
 // their output as JSON. All clocks are one machine's.
 //
 // The tests need root, and the Debian packages mosquitto, mosquitto-clients,
-// iproute2, ethtool, tcpdump, iputils-ping and iperf3. Without them, and with
-// -short, they are skipped; with E2E=1 in the environment it is a failure if
-// something is missing. E2E_SHEAF names a program to test instead of the one
-// that is built.
+// iproute2, ethtool, tcpdump, iputils-ping and iperf3: make e2e installs them.
+// They are skipped unless E2E is 1 in the environment, or quick for shorter
+// measurements; then it is a failure if something is missing. E2E_SHEAF names a
+// program to test instead of the one that is built.
 //
 // # Limits
 //

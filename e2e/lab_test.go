@@ -45,15 +45,14 @@ const namespaces = "sheaf-e2e-"
 // requirements are the programs that the tests run.
 var requirements = []string{"ip", "ethtool", "mosquitto", "mosquitto_pub", "mosquitto_sub", "tcpdump", "ping", "iperf3"}
 
-// require skips the test where it cannot run, or fails it with E2E=1.
+// require skips the test unless it is asked for, and fails it where it is asked
+// for and cannot run.
 func require(t *testing.T) {
 	t.Helper()
-	no := t.Skipf
-	if os.Getenv("E2E") == "1" {
-		no = t.Fatalf
-	} else if testing.Short() {
-		t.Skip("end to end: not with -short")
+	if os.Getenv("E2E") == "" {
+		t.Skip("end to end: takes minutes, root and a real broker; run it with make e2e, or E2E=1 or E2E=quick")
 	}
+	no := t.Fatalf
 	if os.Getuid() != 0 {
 		no("end to end: needs root for network namespaces and devices")
 	}
@@ -67,7 +66,7 @@ func require(t *testing.T) {
 	}
 }
 
-// seconds is the length of a measurement: less of it unless E2E=1.
+// seconds is the length of a measurement: less of it with E2E=quick.
 func seconds(full, quick int) time.Duration {
 	if os.Getenv("E2E") == "1" {
 		return time.Duration(full) * time.Second
