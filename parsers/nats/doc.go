@@ -16,7 +16,14 @@
 //   - an inbox (_INBOX.>, or a prefix that begins so) is named by its first
 //     token;
 //   - a JetStream acknowledgement ($JS.ACK.>) is named by its stream. The
-//     consumer and its counters are fields of the flow.
+//     consumer and its counters are fields of the flow;
+//   - a SUB or UNSUB has none: subscriptions are mostly each to another subject,
+//     and alike but for it.
+//
+// A server's PING and the client's PONG keep a connection alive and wait like
+// acknowledgements; a client's PING is a flush that somebody waits for, and so is
+// urgent, with the PONG that answers it. Who sends in a flow is known from the
+// first operation that only one side has; until then both are urgent.
 //
 // Fields of the flow are the sid of a MSG, the consumer, consumer sequence and
 // pending count of a JetStream acknowledgement, in a PUB as well as in the reply

@@ -101,7 +101,7 @@ func needCaptures(t *testing.T) {
 	}
 }
 
-// TestCapturesOfOthers holds that no other protocol's traffic is taken for stomp.
+// TestCapturesOfOthers holds that no other protocol's traffic is taken for STOMP.
 func TestCapturesOfOthers(t *testing.T) {
 	needCaptures(t)
 	files, err := filepath.Glob(filepath.Join(captures, "*.pcap*"))

@@ -38,7 +38,7 @@ func TestGoldenTable(t *testing.T) {
 	}
 	p.Opaque, p.WithNames = 9_000_000, 11_005_780
 	p.OddPorts = []replay.OddPort{{Proto: 6, Port: 8883, Bytes: 8_900_000}, {Proto: 17, Port: 5683, Bytes: 100_000}}
-	p.Known = []string{"mqtt", "nats", "resp"}
+	p.Known = []string{"mqtt", "nats", "redis"}
 	var out bytes.Buffer
 	writeReport(&out, p, 3)
 	golden(t, "report.golden", out.String())
