@@ -11,10 +11,13 @@ import (
 	"sheaf/parsers/amqp"
 	"sheaf/parsers/amqp10"
 	"sheaf/parsers/coap"
+	"sheaf/parsers/kafka"
 	"sheaf/parsers/mqtt"
+	"sheaf/parsers/mqttsn"
 	"sheaf/parsers/nats"
 	"sheaf/parsers/resp"
 	"sheaf/parsers/stomp"
+	"sheaf/parsers/zmtp"
 )
 
 // Registry returns a new table of all protocols.
@@ -27,5 +30,8 @@ func Registry() *parsers.Registry {
 		resp.Protocol(),
 		stomp.Protocol(),
 		coap.Protocol(),
+		zmtp.Protocol(),
+		kafka.Protocol(),
+		mqttsn.Protocol(),
 	)
 }

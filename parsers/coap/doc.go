@@ -10,8 +10,9 @@
 //   - Layer, a gopacket layer, so that any gopacket program can show CoAP.
 //
 // A request's event is its path, the Uri-Path options with slashes in between. A
-// notification's is its token, which stands for what is observed. Other
-// responses have none: mostly their tokens are used once.
+// notification's is its token, which stands for what is observed; it is not in
+// the key, since each observer of a resource has another and all are told the
+// same. Other responses have none: mostly their tokens are used once.
 //
 // Fields of the flow are the message ID, which counts up, the token, and the
 // number of a notification (the Observe option), which counts up too.

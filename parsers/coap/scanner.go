@@ -44,7 +44,12 @@ func (s *Scanner) span(dst []parsers.Span, b []byte, buf *[]byte) []parsers.Span
 	sp.Protocol = s.protocol
 	sp.Name = uint8(f.name)
 	sp.Class = f.name.class()
-	sp.Key = parsers.MessageKey(s.protocol, sp.Name, event, n)
+	if f.name == Notification {
+		// Observers' tokens differ, what they are told does not.
+		sp.Key = parsers.MessageKey(s.protocol, sp.Name, nil, 0)
+	} else {
+		sp.Key = parsers.MessageKey(s.protocol, sp.Name, event, n)
+	}
 	if n > 0 && len(event) == n {
 		sp.Event = event
 	}

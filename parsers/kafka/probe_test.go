@@ -1,0 +1,58 @@
+package kafka
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"sheaf/parsers"
+)
+
+func TestProbe(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		payload []byte
+		want    parsers.Confidence
+	}{
+		{"Produce", produce(3, 5, "c-1", "topic", nil), parsers.Strong},
+		{"Fetch", fetch(12, 5, "c-1", "topic", 1, 1), parsers.Strong},
+		{"ApiVersions", request(18, 0, 1, "rdkafka"), parsers.Strong},
+		{"two", cat(request(18, 0, 1, "cl"), request(3, 0, 2, "cl")), parsers.Strong},
+		{"little text", request(18, 0, 1, "cli"), parsers.Weak},
+		{"Produce, cut", produce(3, 5, "c-1", "topic", batch(0, "records"))[:100], parsers.Weak},
+		{"Produce, cut in the topic", produce(3, 5, "c-1", "topic", nil)[:34], parsers.None},
+		{"response", response(5, "body"), parsers.Weak},
+		{"responses", cat(response(5, "body"), response(6, "body")), parsers.Weak},
+		{"response, cut", response(5, "body")[:11], parsers.None},
+		{"response and a byte", cat(response(5, "body"), []byte{0}), parsers.None},
+		{"middle of records", batch(0, strings.Repeat("record ", 20)), parsers.None},
+		{"PostgreSQL", msg([]byte("\x00\x03\x00\x00user\x00postgres\x00\x00")), parsers.Weak},
+		{"Pulsar", []byte("\x00\x00\x00\x14\x00\x00\x00\x10\x08\x02\x12\x0c\x0a\x062.10.0 \x0f12"), parsers.Weak},
+		{"TLS ClientHello", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), parsers.None},
+		{"GET", []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), parsers.None},
+		{"telnet", []byte("\xff\xfd\x18\xff\xfd\x20"), parsers.None},
+		{"zeroes", make([]byte, 100), parsers.None},
+		{"nothing", nil, parsers.None},
+	} {
+		if got := Probe(tt.payload); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestProbeRandom(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, 64)
+	for i := range 200_000 {
+		if _, err := random.Read(b); err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			copy(b, "\x00\x00\x00\x3c\x00")
+			b[5] &= 63
+		}
+		if Probe(b) == parsers.Strong {
+			t.Fatalf("%x is taken for Kafka", b)
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package mqttsn
+
+import (
+	"errors"
+	"testing"
+
+	"sheaf/parsers"
+)
+
+// FuzzScanner scans arbitrary bytes as datagrams that other arbitrary bytes say
+// the lengths of: zero is a loss and an odd one is scanned twice.
+func FuzzScanner(f *testing.F) {
+	for _, m := range messages {
+		f.Add(m.bytes, []byte{byte(len(m.bytes)), 0})
+	}
+	f.Fuzz(func(t *testing.T, b, lengths []byte) {
+		s := NewScanner(testID)
+		for i := 0; len(b) > 0; i++ {
+			n := len(b)
+			if i < len(lengths) {
+				if n = min(int(lengths[i]), n); n == 0 {
+					s.Lost()
+					continue
+				}
+			}
+			if n%2 == 1 {
+				checkSpans(t, s.Rescan(nil, b[:n]), n)
+			}
+			checkSpans(t, s.Scan(nil, b[:n]), n)
+			b = b[n:]
+		}
+	})
+}
+
+// FuzzParse holds that Parse, Probe and the scanner agree.
+func FuzzParse(f *testing.F) {
+	for _, m := range messages {
+		f.Add(m.bytes)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Parse(b)
+		if (err == nil) != (Probe(b) != parsers.None) {
+			t.Fatalf("error %v, probe %d", err, Probe(b))
+		}
+		spans := NewScanner(testID).Scan(nil, b)
+		if len(b) > 0 && (err == nil) != (spans[0].Protocol == testID) {
+			t.Fatalf("error %v, spans %+v", err, spans)
+		}
+		if err != nil {
+			if !errors.Is(err, ErrMalformed) {
+				t.Fatalf("untyped error %v", err)
+			}
+			return
+		}
+		if m.Body > len(b) || m.Name.String() == "" || spans[0].Body != m.Body {
+			t.Fatalf("%s of %d bytes, span %+v", show(m), len(b), spans[0])
+		}
+	})
+}

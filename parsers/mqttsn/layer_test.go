@@ -1,0 +1,65 @@
+package mqttsn_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers/mqttsn"
+)
+
+// udpPacket is an IPv4 packet to the gateway.
+func udpPacket(payload string) []byte {
+	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: []byte{10, 0, 0, 2}, DstIP: []byte{10, 0, 0, 1}}
+	udp := &layers.UDP{SrcPort: 40000, DstPort: 1884}
+	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
+		panic(err)
+	}
+	buf := gopacket.NewSerializeBuffer()
+	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
+	if err := gopacket.SerializeLayers(buf, opts, ip, udp, gopacket.Payload(payload)); err != nil {
+		panic(err)
+	}
+	return buf.Bytes()
+}
+
+// Any gopacket program can show MQTT-SN once its port has been named.
+func ExampleLayer() {
+	layers.RegisterUDPPortLayerType(1884, mqttsn.LayerTypeMQTTSN)
+
+	data := udpPacket("\x0b\x0c\x20\x00\x07\x00\x0521.5")
+	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.Default)
+	m, isMQTTSN := packet.Layer(mqttsn.LayerTypeMQTTSN).(*mqttsn.Layer)
+	if !isMQTTSN {
+		fmt.Println(packet)
+		return
+	}
+	fmt.Printf("%v %d at QoS %d, topic %d, body %q\n", m.Name, m.ID, m.QoS(), m.Topic, m.Payload)
+	// Output:
+	// PUBLISH 5 at QoS 1, topic 7, body "21.5"
+}
+
+func TestLayerErrors(t *testing.T) {
+	p := gopacket.NewPacket([]byte("\x42\x03\x00"), mqttsn.LayerTypeMQTTSN, gopacket.Default)
+	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), mqttsn.ErrMalformed) {
+		t.Errorf("malformed message: %v", p)
+	}
+}
+
+func TestLayerParser(t *testing.T) {
+	var l mqttsn.Layer
+	var payload gopacket.Payload
+	parser := gopacket.NewDecodingLayerParser(mqttsn.LayerTypeMQTTSN, &l, &payload)
+	var decoded []gopacket.LayerType
+	for data, want := range map[string]int{"\x04\x0f\x00\x05": 1, "\x0b\x0c\x20\x00\x07\x00\x05body": 2} {
+		if err := parser.DecodeLayers([]byte(data), &decoded); err != nil {
+			t.Fatal(err)
+		}
+		if len(decoded) != want || l.ID != 5 || l.LayerType() != mqttsn.LayerTypeMQTTSN {
+			t.Errorf("decoded %v", decoded)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package mqttsn
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"sheaf/parsers"
+)
+
+func TestProbe(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		datagram []byte
+		want     parsers.Confidence
+	}{
+		{"CONNECT", msg(CONNECT, "\x04\x01\x00\x3csensor-1"), parsers.Strong},
+		{"forwarded CONNECT", capsule("node", msg(CONNECT, "\x04\x01\x00\x3csensor-1")), parsers.Strong},
+		{"REGISTER of a client", msg(REGISTER, "\x00\x00\x00\x05sensors/1"), parsers.Strong},
+		{"CONNECT with little text", msg(CONNECT, "\x04\x01\x00\x3cc-1"), parsers.Weak},
+		{"CONNECT with other flags", msg(CONNECT, "\x24\x01\x00\x3csensor-1"), parsers.Weak},
+		{"CONNECT with control characters", msg(CONNECT, "\x04\x01\x00\x3csensor\n1"), parsers.Weak},
+		{"REGISTER of a gateway", msg(REGISTER, "\x00\x07\x00\x05sensors/1"), parsers.Weak},
+		{"PUBLISH", publish(0x20, 7, 6, "21.5"), parsers.Weak},
+		{"PINGREQ", msg(PINGREQ, ""), parsers.Weak},
+		{"PUBLISH, cut", publish(0x20, 7, 6, "21.5")[:9], parsers.None},
+		{"PUBLISH and a byte", append(publish(0x20, 7, 6, "21.5"), 0), parsers.None},
+		{"DNS", []byte("\x52\x01\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03org\x00\x00\x01\x00\x01"), parsers.None},
+		{"STUN", []byte("\x00\x01\x00\x00\x21\x12\xa4\x42123456789012"), parsers.None},
+		{"CoAP", []byte("\x40\x01\x00\x01\xb4room"), parsers.None},
+		{"RTP", []byte("\x80\x60\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01abc"), parsers.None},
+		{"zeroes", make([]byte, 100), parsers.None},
+		{"nothing", nil, parsers.None},
+	} {
+		if got := Probe(tt.datagram); got != tt.want {
+			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestProbeRandom(t *testing.T) {
+	random := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, 64)
+	for i := range 400_000 {
+		if _, err := random.Read(b); err != nil {
+			t.Fatal(err)
+		}
+		n := 8 + i%56
+		if i%2 == 0 { // right as far as the type
+			b[0], b[1] = byte(n), byte(CONNECT-1)
+		}
+		if Probe(b[:n]) == parsers.Strong {
+			t.Fatalf("%x is taken for MQTT-SN", b)
+		}
+	}
+}
