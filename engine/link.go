@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +97,9 @@ var (
 	ErrStall = fmt.Errorf("no progress: %w", tunnel.ReasonStalled)
 	// ErrPeer is wrapped by the errors that are the peer's fault.
 	ErrPeer = fmt.Errorf("peer's fault: %w", tunnel.ReasonCorrupt)
+	// ErrOwn is wrapped by the errors that are this program's fault: the epoch
+	// ends, and the gateway goes on.
+	ErrOwn = errors.New("own fault")
 )
 
 // epoch runs one epoch over s and returns why it ended, always an error.
@@ -172,6 +176,9 @@ func (e *epoch) read() error {
 			if errors.Is(frameErr, wire.ErrShort) {
 				break
 			}
+			if errors.Is(frameErr, ErrOwn) {
+				return frameErr
+			}
 			if frameErr != nil {
 				return fmt.Errorf("%w: %w", ErrPeer, frameErr)
 			}
@@ -189,8 +196,27 @@ func (e *epoch) expand(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, wire.ErrShort
 	}
+	packets, n, err := e.rebuild(b)
+	if err == nil && len(packets) > 0 {
+		e.link.accept(packets)
+	}
+	return n, err
+}
+
+// contain turns a panic of the codec into an error.
+func (e *epoch) contain(err *error) {
+	if r := recover(); r != nil {
+		e.link.log.Debug("panic", "value", r, "stack", string(debug.Stack()))
+		*err = fmt.Errorf("%w: %v", ErrOwn, r)
+	}
+}
+
+// rebuild expands the frame at the start of b and notes what it tells.
+func (e *epoch) rebuild(b []byte) (packets [][]byte, n int, err error) {
 	e.mu.Lock()
-	packets, n, err := e.lane.Expander.Expand(b)
+	defer e.mu.Unlock()
+	defer e.contain(&err)
+	packets, n, err = e.lane.Expander.Expand(b)
 	if err == nil {
 		e.got.Frames++
 		e.got.BytesFrames += uint64(n)
@@ -212,11 +238,7 @@ func (e *epoch) expand(b []byte) (int, error) {
 		}
 		e.done = done
 	}
-	e.mu.Unlock()
-	if err == nil && len(packets) > 0 {
-		e.link.accept(packets)
-	}
-	return n, err
+	return packets, n, err
 }
 
 // poke has the writer look at its deadlines again.
@@ -237,7 +259,10 @@ func (e *epoch) write(ctx context.Context) error {
 	var batch []packet
 	for {
 		batch = l.queue.take(batch)
-		frame = e.merge(frame[:0], batch)
+		var err error
+		if frame, err = e.merge(frame[:0], batch); err != nil {
+			return err
+		}
 		l.queue.recycle(batch)
 		if len(frame) > 0 {
 			if err := e.send(frame); err != nil {
@@ -275,9 +300,10 @@ func (e *epoch) excuse() {
 }
 
 // merge adds packets to the lane and appends the frames that are due.
-func (e *epoch) merge(dst []byte, batch []packet) []byte {
+func (e *epoch) merge(dst []byte, batch []packet) (_ []byte, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer e.contain(&err)
 	m := &e.lane.Merger
 	now := e.link.clock()
 	for _, p := range batch {
@@ -302,7 +328,7 @@ func (e *epoch) merge(dst []byte, batch []packet) []byte {
 	if len(dst) > 0 {
 		e.owed = 0
 	}
-	return dst
+	return dst, nil
 }
 
 // next returns how long the writer may sleep, or ErrStall.

@@ -349,3 +349,31 @@ func TestPeerThatSpeaksNonsense(t *testing.T) {
 		})
 	}
 }
+
+// A fault of the codec ends the epoch, not the process.
+func TestOwnFaultEndsTheEpoch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, wirePair(0, 1<<16), wirePair(0, 1<<16))
+		defer b.stop()
+		time.Sleep(time.Second)
+		b.ends[0].mu.Lock()
+		e := b.ends[0].now
+		b.ends[0].mu.Unlock()
+		e.mu.Lock()
+		e.lane.Merger = aggregate.Merger{} // as broken as can be
+		e.mu.Unlock()
+		b.send(0, "lost")
+		time.Sleep(5 * time.Second)
+		b.ends[0].mu.Lock()
+		why := b.ends[0].ended
+		b.ends[0].mu.Unlock()
+		if !errors.Is(why, ErrOwn) {
+			t.Errorf("the epoch ended for %v", why)
+		}
+		b.send(0, "after")
+		time.Sleep(time.Second)
+		if got := fmt.Sprint(b.received(1)); got != "[after]" {
+			t.Errorf("arrived: %s", got)
+		}
+	})
+}
