@@ -25,7 +25,7 @@ fuzz: ## run every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./tools/fuzz.sh
 
 bench: ## sizes against zstd and speed, in one run
-	$(GO) run ./tools/bench -captures $(CAPTURES)
+	$(GO) run ./tools/bench $(if $(wildcard $(CAPTURES)/full),-captures $(CAPTURES))
 
 demo: build ## a broker, 100 subscribers, two gateways; no root, 15 s
 	./bin/sheaf demo
