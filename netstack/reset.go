@@ -30,7 +30,8 @@ func (s *Stack) strayTCP(id stack.TransportEndpointID, p *stack.PacketBuffer) bo
 func appendReset(dst []byte, id stack.TransportEndpointID, p *stack.PacketBuffer) []byte {
 	segment := header.TCP(p.TransportHeader().Slice())
 	payload := p.Data()
-	if len(segment) < minTCP || segment.Flags()&header.TCPFlagRst != 0 ||
+	// a data offset past the end would have the checksum read there
+	if len(segment) < minTCP || int(segment.DataOffset()) > len(segment) || segment.Flags()&header.TCPFlagRst != 0 ||
 		!segment.IsChecksumValid(id.RemoteAddress, id.LocalAddress, payload.Checksum(), uint16(payload.Size())) {
 		return nil
 	}
