@@ -11,22 +11,27 @@ import (
 // or not, by the longest prefix that fits. "std" allows nothing outside the
 // standard library either.
 var layers = map[string][]string{
-	"sheaf":                  {},
-	"sheaf/pcap":             {},
-	"sheaf/parsers":          {},
-	"sheaf/parsers/":         {"sheaf/parsers"},
-	"sheaf/parsers/builtin":  {"sheaf/parsers", "sheaf/parsers/"},
-	"sheaf/tunnel/wire":      {"std"},
-	"sheaf/engine/aggregate": {"sheaf/tunnel/wire", "sheaf/parsers"},
-	"sheaf/tools/":           {"sheaf/"},
-	"sheaf/tools/mkcapture":  {"sheaf/tools/mkcapture/"},
-	"sheaf/netstack":         {},
-	"sheaf/tunnel":           {"sheaf/tunnel/wire"},
-	"sheaf/e2e":              {},
-	"sheaf/engine":           {"sheaf/engine/aggregate", "sheaf/netstack", "sheaf/tunnel", "sheaf/tunnel/wire", "sheaf/parsers", "sheaf/parsers/"},
+	"sheaf":                    {},
+	"sheaf/pcap":               {},
+	"sheaf/parsers":            {},
+	"sheaf/parsers/":           {"sheaf/parsers"},
+	"sheaf/parsers/builtin":    {"sheaf/parsers", "sheaf/parsers/"},
+	"sheaf/parsers/parsertest": {"sheaf/parsers", "sheaf/pcap"},
+	"sheaf/tunnel/wire":        {"std"},
+	"sheaf/engine/aggregate":   {"sheaf/tunnel/wire", "sheaf/parsers"},
+	"sheaf/tools/":             {"sheaf/"},
+	"sheaf/tools/mkcapture":    {"sheaf/tools/mkcapture/"},
+	"sheaf/netstack":           {},
+	"sheaf/tunnel":             {"sheaf/tunnel/wire"},
+	"sheaf/e2e":                {},
+	"sheaf/engine":             {"sheaf/engine/aggregate", "sheaf/netstack", "sheaf/tunnel", "sheaf/tunnel/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
-// core are the packages that know no goroutine, clock, log or I/O.
+// testOnly are the packages that only tests import.
+var testOnly = []string{"sheaf/parsers/parsertest"}
+
+// core are the packages that know no goroutine, clock, log or I/O, but for those
+// that only tests import.
 var core = []string{"sheaf/parsers", "sheaf/parsers/", "sheaf/tunnel/wire", "sheaf/engine/aggregate"}
 
 // forbidden are what the core may not import itself.
@@ -85,9 +90,19 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
+func TestNothingImportsTestHelpers(t *testing.T) {
+	for _, path := range goList(t, "./...") {
+		for _, imp := range goList(t, "-f", `{{join .Imports "\n"}}`, path) {
+			if fits(imp, testOnly) {
+				t.Errorf("%s imports %s", path, imp)
+			}
+		}
+	}
+}
+
 func TestCoreIsPure(t *testing.T) {
 	for _, path := range goList(t, "./...") {
-		if !fits(path, core) {
+		if !fits(path, core) || fits(path, testOnly) {
 			continue
 		}
 		for _, imp := range goList(t, "-f", `{{join .Imports "\n"}}`, path) {

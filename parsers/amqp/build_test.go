@@ -1,8 +1,14 @@
 package amqp
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers/parsertest"
+)
 
 // The tests build frames from these parts.
+
+var cat = parsertest.Cat[[]byte]
 
 func u16(n int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(n)) }
 func u32(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
@@ -11,13 +17,6 @@ func u64(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 // str is a short string, long a long one or a table.
 func str(s string) []byte  { return append([]byte{byte(len(s))}, s...) }
 func long(s string) []byte { return append(u32(len(s)), s...) }
-
-func cat(parts ...[]byte) (b []byte) {
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
-}
 
 func frame(kind byte, channel int, parts ...[]byte) []byte {
 	payload := cat(parts...)

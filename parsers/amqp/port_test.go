@@ -6,6 +6,7 @@ import (
 	"sheaf/parsers"
 	"sheaf/parsers/amqp"
 	"sheaf/parsers/amqp10"
+	"sheaf/parsers/parsertest"
 )
 
 // TestSharedPort holds that on the port that both versions have the content
@@ -28,7 +29,7 @@ func TestSharedPort(t *testing.T) {
 			var d parsers.Decoder
 			var st parsers.Stream
 			var seg parsers.Segment
-			if err := d.Decode(tcpPacket(payload), &seg); err != nil {
+			if err := d.Decode(parsertest.TCPPacket(5672, payload), &seg); err != nil {
 				t.Fatal(err)
 			}
 			st.Scan(reg, &seg, nil)

@@ -1,7 +1,6 @@
 package amqp
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,76 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
-
-const testID = parsers.ProtocolID(7)
-
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// scanAll scans pieces one after another and checks what every span must keep to.
-func scanAll(t tb, s *Scanner, pieces ...[]byte) (spans []parsers.Span) {
-	t.Helper()
-	for _, p := range pieces {
-		got := s.Scan(nil, p)
-		checkSpans(t, got, len(p))
-		for i := range got {
-			got[i].Event = bytes.Clone(got[i].Event)
-		}
-		spans = append(spans, got...)
-	}
-	return spans
-}
-
-func checkSpans(t tb, spans []parsers.Span, n int) {
-	t.Helper()
-	sum := 0
-	for _, sp := range spans {
-		sum += sp.Len
-		if sp.Len <= 0 || sp.At < 0 || sp.Body < 0 || sp.Body > sp.Len || sp.NumHoles < 0 || sp.NumHoles > parsers.MaxHoles {
-			t.Fatalf("span out of bounds: %+v", sp)
-		}
-		if (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
-			t.Fatalf("key and protocol disagree: %+v", sp)
-		}
-		at := 0
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			most := 8
-			if h.Kind == parsers.HoleText {
-				most = parsers.MaxHoleText
-			}
-			if h.Off < at || h.Len < 1 || h.Len > most || h.Off+h.Len > sp.Len || h.Counter >= parsers.NumCounters || h.Step > 1 {
-				t.Fatalf("hole out of bounds: %+v", sp)
-			}
-			at = h.Off + h.Len
-		}
-	}
-	if sum != n {
-		t.Fatalf("spans cover %d of %d bytes", sum, n)
-	}
-}
-
-func showSpans(spans []parsers.Span) string {
-	var s strings.Builder
-	for _, sp := range spans {
-		if sp.Protocol == parsers.Opaque {
-			fmt.Fprintf(&s, "opaque %d\n", sp.Len)
-			continue
-		}
-		fmt.Fprintf(&s, "%v %d+%d body %d", Name(sp.Name), sp.At, sp.Len, sp.Body)
-		if sp.Event != nil {
-			fmt.Fprintf(&s, " %q", sp.Event)
-		}
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			fmt.Fprintf(&s, " %d+%d:%d", h.Off, h.Len, h.Counter)
-		}
-		s.WriteByte('\n')
-	}
-	return s.String()
-}
 
 func TestScanFrames(t *testing.T) {
 	for _, tt := range frames {
@@ -137,128 +68,114 @@ func TestScan(t *testing.T) {
 	large := deliver(1, "c", 5, "x", "k", strings.Repeat("x", 2500))
 	for _, tt := range []struct {
 		name   string
-		pieces []string
+		pieces [][]byte
 		want   string
 	}{
-		{"one message", cut(one), `
+		{"one message", parsertest.Cut(one), `
 basic.deliver 0+74 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 `},
-		{"two messages", cut(cat(one, two)), `
+		{"two messages", parsertest.Cut(cat(one, two)), `
 basic.deliver 0+74 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 basic.deliver 0+74 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 `},
-		{"frame by frame", cut(one, 27, 61), `
+		{"frame by frame", parsertest.Cut(one, 27, 61), `
 basic.deliver 0+27 body 27 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0
 basic.deliver 27+34 body 34 1+2:3
 basic.deliver 61+13 body 7 1+2:3
 `},
-		{"method, and the rest", cut(one, 27), `
+		{"method, and the rest", parsertest.Cut(one, 27), `
 basic.deliver 0+27 body 27 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0
 basic.deliver 27+47 body 41 1+2:3 35+2:3
 `},
-		{"in the body", cut(one, 70), `
+		{"in the body", parsertest.Cut(one, 70), `
 basic.deliver 0+70 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 basic.deliver 70+4 body 0
 `},
-		{"before the last byte", cut(one, 73), `
+		{"before the last byte", parsertest.Cut(one, 73), `
 basic.deliver 0+73 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 basic.deliver 73+1 body 0
 `},
-		{"in the frame header of the body", cut(one, 63), `
+		{"in the frame header of the body", parsertest.Cut(one, 63), `
 basic.deliver 0+63 body 63 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3
 basic.deliver 63+11 body 5
 `},
-		{"in the consumer tag", cut(one, 12), `
+		{"in the consumer tag", parsertest.Cut(one, 12), `
 basic.deliver 0+12 body 12
 basic.deliver 12+62 body 56 "x/k" 1+8:0 16+2:3 50+2:3
 `},
-		{"before the delivery tag", cut(one, 13), `
+		{"before the delivery tag", parsertest.Cut(one, 13), `
 basic.deliver 0+13 body 13
 basic.deliver 13+61 body 55 "x/k" 0+8:0 15+2:3 49+2:3
 `},
-		{"byte by byte in the method", cut(one, 1, 2, 8), `
+		{"byte by byte in the method", parsertest.Cut(one, 1, 2, 8), `
 method 0+1 body 1
 method 1+1 body 1
 method 2+6 body 6
 basic.deliver 8+66 body 60 "x/k" 3+2:1 5+8:0 20+2:3 54+2:3
 `},
-		{"a body in three frames", cut(large), `
+		{"a body in three frames", parsertest.Cut(large), `
 basic.deliver 0+2585 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 `},
-		{"a body in three segments", cut(large, 500, 1500), `
+		{"a body in three segments", parsertest.Cut(large, 500, 1500), `
 basic.deliver 0+500 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 basic.deliver 500+1000 body 0 570+2:3
 basic.deliver 1500+1085 body 0 578+2:3
 `},
-		{"no body", cut(deliver(1, "c", 5, "x", "k", "")), `
+		{"no body", parsertest.Cut(deliver(1, "c", 5, "x", "k", "")), `
 basic.deliver 0+61 body 61 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3
 `},
-		{"a heartbeat in between", cut(cat(one[:61], heartbeat(), one[61:])), `
+		{"a heartbeat in between", parsertest.Cut(cat(one[:61], heartbeat(), one[61:])), `
 basic.deliver 0+61 body 61 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3
 heartbeat 0+8 body 8
 basic.deliver 61+13 body 7 1+2:3
 `},
-		{"an acknowledgement on another channel in between", cut(cat(one[:27], ack(2, 7), one[27:])), `
+		{"an acknowledgement on another channel in between", parsertest.Cut(cat(one[:27], ack(2, 7), one[27:])), `
 basic.deliver 0+27 body 27 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0
 basic.ack 0+21 body 21 1+2:3 11+8:2
 basic.deliver 27+47 body 41 1+2:3 35+2:3
 `},
-		{"two channels take turns", cut(cat(one[:61], two[:61], one[61:], two[61:])), `
+		{"two channels take turns", parsertest.Cut(cat(one[:61], two[:61], one[61:], two[61:])), `
 basic.deliver 0+61 body 61 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3
 basic.deliver 0+61 body 61 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3
 content-body 0+13 body 7 1+2:3
 basic.deliver 61+13 body 7 1+2:3
 `},
-		{"content cut short", cut(cat(one[:61], ack(1, 7), one[61:])), `
+		{"content cut short", parsertest.Cut(cat(one[:61], ack(1, 7), one[61:])), `
 basic.deliver 0+61 body 61 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3
 basic.ack 0+21 body 21 1+2:3 11+8:2
 content-body 0+13 body 7 1+2:3
 `},
-		{"publish", cut(publish(1, "", "queue", "hi")), `
+		{"publish", parsertest.Cut(publish(1, "", "queue", "hi")), `
 basic.publish 0+66 body 63 "/queue" 1+2:3 23+2:3 57+2:3
 `},
-		{"acknowledgements", cut(cat(ack(1, 7), ack(1, 8)), 21, 35), `
+		{"acknowledgements", parsertest.Cut(cat(ack(1, 7), ack(1, 8)), 21, 35), `
 basic.ack 0+21 body 21 1+2:3 11+8:2
 basic.ack 0+14 body 14 1+2:3
 basic.ack 14+7 body 7
 `},
-		{"a long consumer tag", cut(method(1, BasicDeliver, str(strings.Repeat("t", 64)), u64(1), []byte{0}, str("x"), str("k"))), `
+		{"a long consumer tag", parsertest.Cut(method(1, BasicDeliver, str(strings.Repeat("t", 64)), u64(1), []byte{0}, str("x"), str("k"))), `
 basic.deliver 0+90 body 90 "x/k" 1+2:3 76+8:0
 `},
-		{"the longest that is a hole", cut(method(1, BasicDeliver, str(strings.Repeat("t", 63)), u64(1), []byte{0}, str("x"), str("k"))), `
+		{"the longest that is a hole", parsertest.Cut(method(1, BasicDeliver, str(strings.Repeat("t", 63)), u64(1), []byte{0}, str("x"), str("k"))), `
 basic.deliver 0+89 body 89 "x/k" 1+2:3 3+4:1 11+64:1 75+8:0
 `},
-		{"consume-ok", cut(method(1, BasicConsumeOK, str("tag"))), `
+		{"consume-ok", parsertest.Cut(method(1, BasicConsumeOK, str("tag"))), `
 basic.consume-ok 0+16 body 16 1+2:3 3+4:1 11+4:1
 `},
-		{"a method that is not known", cut(frame(typeMethod, 1, u16(99), u16(1), u32(0))), `
+		{"a method that is not known", parsertest.Cut(frame(typeMethod, 1, u16(99), u16(1), u32(0))), `
 method 0+16 body 16 1+2:3
 `},
-		{"content without a method", cut(one[27:]), `
+		{"content without a method", parsertest.Cut(one[27:]), `
 content-header 0+47 body 41 1+2:3 35+2:3
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var pieces [][]byte
-			for _, p := range tt.pieces {
-				pieces = append(pieces, []byte(p))
-			}
-			got := showSpans(scanAll(t, NewScanner(testID), pieces...))
+			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
 			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-}
-
-// cut cuts bytes at offsets.
-func cut(b []byte, at ...int) (pieces []string) {
-	from := 0
-	for _, to := range append(at, len(b)) {
-		pieces = append(pieces, string(b[from:to]))
-		from = to
-	}
-	return pieces
 }
 
 func TestHoleKinds(t *testing.T) {
@@ -393,7 +310,7 @@ func TestRescan(t *testing.T) {
 	var again []parsers.Span
 	for _, b := range [][]byte{message, ack(1, 5), message[:66], message[70:], []byte("\x00")} {
 		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, len(b))
+		checkSpans(t, spans, b)
 		again = append(again, spans...)
 	}
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
-// traffic is what a scanner sees in steady state, by name. Each is scanned again
-// and again as one stream of segments.
-func traffic() map[string][][]byte {
+// traffic is what a scanner sees in steady state, by name.
+func traffic() parsertest.Traffic[[]byte] {
 	small := transfer(1, 0, 77, "\x00\x00\x00\x05", "21.5")
 	large := transfer(1, 0, 77, "77", strings.Repeat("x", 3000))
-	return map[string][][]byte{
+	return parsertest.Traffic[[]byte]{
 		"transfer":    {small},
 		"disposition": {disposition(1, 5, 5)},
 		"flow":        {perform(1, Flow, num(1), num(100), num(0), num(100), num(0), num(5), num(10))},
@@ -23,71 +23,27 @@ func traffic() map[string][][]byte {
 	}
 }
 
-func TestScanDoesNotAllocate(t *testing.T) {
-	for name, segments := range traffic() {
-		s := NewScanner(testID)
-		spans := make([]parsers.Span, 0, 64)
-		scanAll(t, s, attach(1, 0, no, "", "plant.line4.temperature"))
-		once := func() {
-			for _, p := range segments {
-				spans = s.Scan(spans[:0], p)
-				spans = s.Rescan(spans[:0], p)
-			}
-		}
-		once()
-		once()
-		if n := testing.AllocsPerRun(100, once); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
-	s := NewScanner(testID)
-	spans := make([]parsers.Span, 0, 64)
-	garbage := []byte(strings.Repeat("\x00\x00\x00\x30\x02\x00\x00\x00\x00\x53\x14\xc0", 80))
-	if n := testing.AllocsPerRun(100, func() {
-		s.Lost()
-		spans = s.Scan(spans[:0], garbage)
-		Probe(garbage)
-	}); n != 0 {
-		t.Errorf("garbage: %v allocations", n)
-	}
+// linked returns a scanner that saw a link attached.
+func linked() parsers.Scanner {
+	s := newScanner()
+	s.Scan(nil, attach(1, 0, no, "", "plant.line4.temperature"))
+	return s
 }
 
-func BenchmarkScan(b *testing.B) {
-	for name, segments := range traffic() {
-		b.Run(name, func(b *testing.B) {
-			s := NewScanner(testID)
-			spans := make([]parsers.Span, 0, 64)
-			spans = s.Scan(spans, attach(1, 0, no, "", "plant.line4.temperature"))
-			messages := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				for _, p := range segments {
-					spans = s.Scan(spans[:0], p)
-					messages += len(spans)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(messages), "ns/span")
-		})
-	}
+func TestScanDoesNotAllocate(t *testing.T) {
+	traffic().NoAllocs(t, linked)
+	parsertest.NoAllocsLost(t, newScanner(), strings.Repeat("\x00\x00\x00\x30\x02\x00\x00\x00\x00\x53\x14\xc0", 80), Probe)
 }
+
+func BenchmarkScan(b *testing.B) { traffic().BenchmarkScan(b, linked) }
 
 // BenchmarkLost is the cost of a segment in which no boundary is found.
 func BenchmarkLost(b *testing.B) {
-	for name, p := range map[string][]byte{
-		"text":  []byte(strings.Repeat("0.123,456,789;", 104)),
-		"marks": []byte(strings.Repeat("\x00S", 724)),
-		"worst": []byte(strings.Repeat("\x00\x00\x00\x0a\x02\x00\x00\x00\x00S", 144)),
-	} {
-		b.Run(name, func(b *testing.B) {
-			s := NewScanner(testID)
-			spans := make([]parsers.Span, 0, 2048)
-			b.ReportAllocs()
-			for b.Loop() {
-				s.Lost()
-				spans = s.Scan(spans[:0], p)
-			}
-		})
-	}
+	parsertest.BenchmarkLost(b, newScanner, map[string]string{
+		"text":  strings.Repeat("0.123,456,789;", 104),
+		"marks": strings.Repeat("\x00S", 724),
+		"worst": strings.Repeat("\x00\x00\x00\x0a\x02\x00\x00\x00\x00S", 144),
+	})
 }
 
 func BenchmarkProbe(b *testing.B) {

@@ -1,18 +1,17 @@
 package amqp10
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers/parsertest"
+)
 
 // The tests build frames from these parts.
 
+var cat = parsertest.Cat[[]byte]
+
 func u16(n int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(n)) }
 func u32(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
-
-func cat(parts ...[]byte) (b []byte) {
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
-}
 
 // The values: null, yes and no; num is a uint in as few bytes as can be.
 var (

@@ -3,6 +3,8 @@ package amqp10
 import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // layerNumber is from the range 1000 to 1999, which gopacket leaves to
@@ -10,10 +12,7 @@ import (
 const layerNumber = 1100
 
 // LayerTypeAMQP10 is the gopacket layer type of AMQP 1.0.
-var LayerTypeAMQP10 = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
-	Name:    "AMQP10",
-	Decoder: gopacket.DecodeFunc(decodeLayer),
-})
+var LayerTypeAMQP10 = parsers.RegisterLayer[Layer](layerNumber, "AMQP10")
 
 // A Layer is one AMQP 1.0 frame as a gopacket layer. A TCP segment with several
 // frames gives as many layers. Frames that straddle segments are decode errors
@@ -44,35 +43,10 @@ func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeAMQP10 }
 // NextLayerType implements gopacket.DecodingLayer: more frames follow while there
 // are bytes.
 func (l *Layer) NextLayerType() gopacket.LayerType {
-	if len(l.Payload) == 0 {
-		return gopacket.LayerTypeZero
-	}
-	return LayerTypeAMQP10
+	return parsers.NextLayer(l.Payload, LayerTypeAMQP10)
 }
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	f, n, err := Parse(data)
-	if err != nil {
-		if err == ErrShort {
-			df.SetTruncated()
-		}
-		l.BaseLayer = layers.BaseLayer{Contents: data}
-		return err
-	}
-	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
-	l.Frame = f
-	return nil
-}
-
-func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	l := &Layer{}
-	if err := l.DecodeFromBytes(data, p); err != nil {
-		return err
-	}
-	p.AddLayer(l)
-	if len(l.Payload) == 0 {
-		return nil
-	}
-	return p.NextDecoder(gopacket.LayerType(layerNumber))
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Frame, data, df, Parse, ErrShort)
 }

@@ -1,7 +1,6 @@
 package amqp10_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -9,28 +8,14 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"sheaf/parsers/amqp10"
+	"sheaf/parsers/parsertest"
 )
-
-// tcpPacket is an IPv4 packet to the broker.
-func tcpPacket(payload string) []byte {
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: []byte{10, 0, 0, 2}, DstIP: []byte{10, 0, 0, 1}}
-	tcp := &layers.TCP{SrcPort: 40000, DstPort: 5672, Seq: 1, Ack: 1, ACK: true, PSH: true, Window: 64}
-	if err := tcp.SetNetworkLayerForChecksum(ip); err != nil {
-		panic(err)
-	}
-	buf := gopacket.NewSerializeBuffer()
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(buf, opts, ip, tcp, gopacket.Payload(payload)); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
 
 // Any gopacket program can show AMQP 1.0 once its port has been named.
 func ExampleLayer() {
 	layers.RegisterTCPPortLayerType(5672, amqp10.LayerTypeAMQP10)
 
-	data := tcpPacket("\x00\x00\x00\x1b\x02\x00\x00\x01\x00\x53\x14\xc0\x07\x03\x43\x52\x07\xa0\x01x\x00\x53\x75\xa0\x02hi" +
+	data := parsertest.TCPPacket(5672, "\x00\x00\x00\x1b\x02\x00\x00\x01\x00\x53\x14\xc0\x07\x03\x43\x52\x07\xa0\x01x\x00\x53\x75\xa0\x02hi"+
 		"\x00\x00\x00\x08\x02\x00\x00\x00")
 	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.DecodeOptions{DecodeStreamsAsDatagrams: true})
 	for _, l := range packet.Layers() {
@@ -46,14 +31,7 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	p := gopacket.NewPacket([]byte("\x00\x00\x00\x0a\x02\x00\x00\x00\x00"), amqp10.LayerTypeAMQP10, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), amqp10.ErrShort) || !p.Metadata().Truncated {
-		t.Errorf("cut frame: %v", p)
-	}
-	p = gopacket.NewPacket([]byte("\x00\x00\x00\x09\x02\x00\x00\x00\x01"), amqp10.LayerTypeAMQP10, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), amqp10.ErrMalformed) {
-		t.Errorf("malformed frame: %v", p)
-	}
+	parsertest.LayerErrors(t, amqp10.LayerTypeAMQP10, "\x00\x00\x00\x0a\x02\x00\x00\x00\x00", amqp10.ErrShort, "\x00\x00\x00\x09\x02\x00\x00\x00\x01", amqp10.ErrMalformed)
 }
 
 func TestLayerParser(t *testing.T) {

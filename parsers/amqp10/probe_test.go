@@ -1,11 +1,11 @@
 package amqp10
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestProbe(t *testing.T) {
@@ -53,17 +53,7 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeRandom(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{1})
-	b := make([]byte, 64)
-	for i := range 400_000 {
-		if _, err := random.Read(b); err != nil {
-			t.Fatal(err)
-		}
-		if i%2 == 0 { // a length in front, as many protocols have
-			b[0], b[1], b[2], b[4], b[5] = 0, 0, 0, byte(i%4), 0
-		}
-		if Probe(b) == parsers.Strong {
-			t.Fatalf("%x is taken for AMQP", b)
-		}
-	}
+	parsertest.ProbeRandom(t, 400_000, Probe, func(i int, b []byte) { // a length in front, as many protocols have
+		b[0], b[1], b[2], b[4], b[5] = 0, 0, 0, byte(i%4), 0
+	})
 }

@@ -1,7 +1,6 @@
 package amqp10
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,76 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
-
-const testID = parsers.ProtocolID(7)
-
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// scanAll scans pieces one after another and checks what every span must keep to.
-func scanAll(t tb, s *Scanner, pieces ...[]byte) (spans []parsers.Span) {
-	t.Helper()
-	for _, p := range pieces {
-		got := s.Scan(nil, p)
-		checkSpans(t, got, len(p))
-		for i := range got {
-			got[i].Event = bytes.Clone(got[i].Event)
-		}
-		spans = append(spans, got...)
-	}
-	return spans
-}
-
-func checkSpans(t tb, spans []parsers.Span, n int) {
-	t.Helper()
-	sum := 0
-	for _, sp := range spans {
-		sum += sp.Len
-		if sp.Len <= 0 || sp.At < 0 || sp.Body < 0 || sp.Body > sp.Len || sp.NumHoles < 0 || sp.NumHoles > parsers.MaxHoles {
-			t.Fatalf("span out of bounds: %+v", sp)
-		}
-		if (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
-			t.Fatalf("key and protocol disagree: %+v", sp)
-		}
-		at := 0
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			most := 8
-			if h.Kind == parsers.HoleText {
-				most = parsers.MaxHoleText
-			}
-			if h.Off < at || h.Len < 1 || h.Len > most || h.Off+h.Len > sp.Len || h.Counter >= parsers.NumCounters || h.Step > 1 {
-				t.Fatalf("hole out of bounds: %+v", sp)
-			}
-			at = h.Off + h.Len
-		}
-	}
-	if sum != n {
-		t.Fatalf("spans cover %d of %d bytes", sum, n)
-	}
-}
-
-func showSpans(spans []parsers.Span) string {
-	var s strings.Builder
-	for _, sp := range spans {
-		if sp.Protocol == parsers.Opaque {
-			fmt.Fprintf(&s, "opaque %d\n", sp.Len)
-			continue
-		}
-		fmt.Fprintf(&s, "%v %d+%d body %d", Name(sp.Name), sp.At, sp.Len, sp.Body)
-		if sp.Event != nil {
-			fmt.Fprintf(&s, " %q", sp.Event)
-		}
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			fmt.Fprintf(&s, " %d+%d:%d", h.Off, h.Len, h.Counter)
-		}
-		s.WriteByte('\n')
-	}
-	return s.String()
-}
 
 func TestScanFrames(t *testing.T) {
 	for _, tt := range frames {
@@ -127,103 +58,89 @@ func TestScan(t *testing.T) {
 	one := transfer(1, 2, 5, "\x00\x00\x00\x05", "hello")
 	for _, tt := range []struct {
 		name   string
-		pieces []string
+		pieces [][]byte
 		want   string
 	}{
-		{"transfer", cut(one), `
+		{"transfer", parsertest.Cut(one), `
 transfer 0+40 body 27 "#2" 6+2:3 17+1:0 20+4:1
 `},
-		{"transfer, delivery-id in four bytes", cut(transfer(1, 2, 500, "500", "hello")), `
+		{"transfer, delivery-id in four bytes", parsertest.Cut(transfer(1, 2, 500, "500", "hello")), `
 transfer 0+42 body 29 "#2" 6+2:3 17+4:0 23+3:1
 `},
-		{"first transfer", cut(transfer(1, 2, 0, "0", "hello")), `
+		{"first transfer", parsertest.Cut(transfer(1, 2, 0, "0", "hello")), `
 transfer 0+36 body 23 "#2" 6+2:3 19+1:1
 `},
-		{"number turned round", cut(transfer(1, 2, 5, "\x05\x00\x00\x00\x00\x00\x00\x00", "hello")), `
+		{"number turned round", parsertest.Cut(transfer(1, 2, 5, "\x05\x00\x00\x00\x00\x00\x00\x00", "hello")), `
 transfer 0+44 body 31 "#2" 6+2:3 17+1:0 20+1:1
 `},
-		{"unique tag", cut(transfer(1, 2, 5, strings.Repeat("u", 16), "hello")), `
+		{"unique tag", parsertest.Cut(transfer(1, 2, 5, strings.Repeat("u", 16), "hello")), `
 transfer 0+52 body 39 "#2" 6+2:3 17+1:0 20+16:1
 `},
-		{"long tag", cut(transfer(1, 2, 5, strings.Repeat("u", 65), "hello")), `
+		{"long tag", parsertest.Cut(transfer(1, 2, 5, strings.Repeat("u", 65), "hello")), `
 transfer 0+101 body 88 "#2" 6+2:3 17+1:0
 `},
-		{"handle 64", cut(transfer(1, 64, 5, "a", "hello")), `
+		{"handle 64", parsertest.Cut(transfer(1, 64, 5, "a", "hello")), `
 transfer 0+37 body 24 6+2:3 17+1:0 20+1:1
 `},
-		{"after an attach", cut(cat(attach(1, 2, no, "", "queue"), one, transfer(2, 2, 5, "a", "hello"))), `
+		{"after an attach", parsertest.Cut(cat(attach(1, 2, no, "", "queue"), one, transfer(2, 2, 5, "a", "hello"))), `
 attach 0+43 body 43 "queue" 6+2:3
 transfer 0+40 body 27 "queue" 6+2:3 17+1:0 20+4:1
 transfer 0+37 body 24 "#2" 6+2:3 17+1:0 20+1:1
 `},
-		{"in the payload", cut(one, 35), `
+		{"in the payload", parsertest.Cut(one, 35), `
 transfer 0+35 body 27 "#2" 6+2:3 17+1:0 20+4:1
 transfer 35+5 body 0
 `},
-		{"in the tag", cut(one, 20), `
+		{"in the tag", parsertest.Cut(one, 20), `
 transfer 0+20 body 20
 transfer 20+20 body 7 "#2" 0+4:1
 `},
-		{"before the tag", cut(one, 18), `
+		{"before the tag", parsertest.Cut(one, 18), `
 transfer 0+18 body 18
 transfer 18+22 body 9 "#2" 2+4:1
 `},
-		{"byte by byte", cut(one, 1, 2, 5, 9), `
+		{"byte by byte", parsertest.Cut(one, 1, 2, 5, 9), `
 performative 0+1 body 1
 performative 1+1 body 1
 performative 2+3 body 3
 performative 5+4 body 4
 transfer 9+31 body 18 "#2" 8+1:0 11+4:1
 `},
-		{"disposition", cut(cat(disposition(1, 5, 7), disposition(1, 300, -1))), `
+		{"disposition", parsertest.Cut(cat(disposition(1, 5, 7), disposition(1, 300, -1))), `
 disposition 0+24 body 24 6+2:3 16+1:2 18+1:2
 disposition 0+26 body 26 6+2:3 16+4:2
 `},
-		{"disposition, cut", cut(disposition(1, 5, 7), 15), `
+		{"disposition, cut", parsertest.Cut(disposition(1, 5, 7), 15), `
 disposition 0+15 body 15
 disposition 15+9 body 9 1+1:2 3+1:2
 `},
-		{"flow, detach", cut(cat(attach(1, 2, yes, "queue", ""), perform(1, Flow, num(1), num(100), num(0), num(100), num(2)), perform(1, Detach, num(2), yes), perform(1, Detach, num(2), yes))), `
+		{"flow, detach", parsertest.Cut(cat(attach(1, 2, yes, "queue", ""), perform(1, Flow, num(1), num(100), num(0), num(100), num(2)), perform(1, Detach, num(2), yes), perform(1, Detach, num(2), yes))), `
 attach 0+43 body 43 "queue" 6+2:3
 flow 0+23 body 23 "queue" 6+2:3
 detach 0+17 body 17 "queue" 6+2:3
 detach 0+17 body 17 "#2" 6+2:3
 `},
-		{"symbol as a descriptor", cut(cat(frame(typeAMQP, 1, []byte{0}, sym("amqp:transfer:list"), list(num(0))), empty())), `
+		{"symbol as a descriptor", parsertest.Cut(cat(frame(typeAMQP, 1, []byte{0}, sym("amqp:transfer:list"), list(num(0))), empty())), `
 performative 0+33 body 33
 empty 0+8 body 8
 `},
-		{"extended header", cut(cat(u32(80), []byte{20, 0, 0, 0}, make([]byte, 72), empty())), `
+		{"extended header", parsertest.Cut(cat(u32(80), []byte{20, 0, 0, 0}, make([]byte, 72), empty())), `
 empty 0+80 body 80
 empty 0+8 body 8
 `},
-		{"attach that is longer than what is looked at", cut(cat(perform(1, Attach, str("l"), num(0), no, null, null, cat([]byte{codeBinary32}, u32(2000), make([]byte, 2000)), null), one), 700), `
+		{"attach that is longer than what is looked at", parsertest.Cut(cat(perform(1, Attach, str("l"), num(0), no, null, null, cat([]byte{codeBinary32}, u32(2000), make([]byte, 2000)), null), one), 700), `
 attach 0+700 body 700
 attach 700+1333 body 1333
 transfer 0+40 body 27 "#2" 6+2:3 17+1:0 20+4:1
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var pieces [][]byte
-			for _, p := range tt.pieces {
-				pieces = append(pieces, []byte(p))
-			}
-			got := showSpans(scanAll(t, NewScanner(testID), pieces...))
+			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
 			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-}
-
-// cut cuts bytes at offsets.
-func cut(b []byte, at ...int) (pieces []string) {
-	from := 0
-	for _, to := range append(at, len(b)) {
-		pieces = append(pieces, string(b[from:to]))
-		from = to
-	}
-	return pieces
 }
 
 func TestHoleKinds(t *testing.T) {
@@ -385,7 +302,7 @@ func TestRescan(t *testing.T) {
 	var again []parsers.Span
 	for _, b := range [][]byte{link, message, message[:14], message[9:], []byte("\x00"), perform(1, Detach, num(2)), perform(1, End), perform(0, Open)} {
 		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, len(b))
+		checkSpans(t, spans, b)
 		again = append(again, spans...)
 	}
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {

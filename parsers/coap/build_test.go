@@ -1,15 +1,14 @@
 package coap
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers/parsertest"
+)
 
 // The tests build messages from these parts.
 
-func cat(parts ...[]byte) (b []byte) {
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
-}
+var cat = parsertest.Cat[[]byte]
 
 // opt is an option with its number.
 type opt struct {

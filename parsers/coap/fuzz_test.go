@@ -15,23 +15,8 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte) {
 		s := NewScanner(testID)
-		for i := 0; len(b) > 0; i++ {
-			n := len(b)
-			if i < len(lengths) {
-				if n = min(int(lengths[i]), n); n == 0 {
-					s.Lost()
-					continue
-				}
-			}
-			if n%2 == 1 {
-				checkSpans(t, s.Rescan(nil, b[:n]), n)
-			}
-			scanAll(t, s, b[:n])
-			if len(s.scan) > parsers.MaxKeyEvent || len(s.rescan) > parsers.MaxKeyEvent {
-				t.Fatalf("carries %d and %d bytes", len(s.scan), len(s.rescan))
-			}
-			b = b[n:]
-		}
+		carries := func() int { return max(len(s.scan), len(s.rescan)) }
+		suite.FuzzScan(t, s, b, lengths, carries, parsers.MaxKeyEvent)
 	})
 }
 

@@ -9,28 +9,14 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"sheaf/parsers/coap"
+	"sheaf/parsers/parsertest"
 )
-
-// udpPacket is an IPv4 packet to the server.
-func udpPacket(payload string) []byte {
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: []byte{10, 0, 0, 2}, DstIP: []byte{10, 0, 0, 1}}
-	udp := &layers.UDP{SrcPort: 40000, DstPort: 5683}
-	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
-		panic(err)
-	}
-	buf := gopacket.NewSerializeBuffer()
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(buf, opts, ip, udp, gopacket.Payload(payload)); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
 
 // Any gopacket program can show CoAP once its port has been named.
 func ExampleLayer() {
 	layers.RegisterUDPPortLayerType(5683, coap.LayerTypeCoAP)
 
-	data := udpPacket("\x42\x03\x00\x05to\xb4room\x03one\xff21.5")
+	data := parsertest.UDPPacket(5683, "\x42\x03\x00\x05to\xb4room\x03one\xff21.5")
 	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.Default)
 	m, isCoAP := packet.Layer(coap.LayerTypeCoAP).(*coap.Layer)
 	if !isCoAP {

@@ -1,8 +1,14 @@
 package mqtt
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers/parsertest"
+)
 
 // The tests build messages from these parts.
+
+var cat = parsertest.Cat[[]byte]
 
 func u16(n int) []byte { return binary.BigEndian.AppendUint16(nil, uint16(n)) }
 
@@ -18,13 +24,6 @@ func varint(n int) (b []byte) {
 		}
 		return append(b, c)
 	}
-}
-
-func cat(parts ...[]byte) (b []byte) {
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
 }
 
 // msg is a message with its fixed header.

@@ -15,23 +15,7 @@ func FuzzScanner(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b, lengths []byte, version uint8) {
 		s := NewScanner(testID)
 		s.version = version % 6
-		for i := 0; len(b) > 0; i++ {
-			n := len(b)
-			if i < len(lengths) {
-				if n = min(int(lengths[i]), n); n == 0 {
-					s.Lost()
-					continue
-				}
-			}
-			if n%2 == 1 {
-				checkSpans(t, s.Rescan(nil, b[:n]), n)
-			}
-			scanAll(t, s, b[:n])
-			if len(s.carry) > maxFront {
-				t.Fatalf("carries %d bytes", len(s.carry))
-			}
-			b = b[n:]
-		}
+		suite.FuzzScan(t, s, b, lengths, func() int { return len(s.carry) }, maxFront)
 	})
 }
 
@@ -42,25 +26,7 @@ func FuzzSplit(f *testing.F) {
 		f.Add(cat(connect(5), m.bytes, m.bytes), uint16(30))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
-		whole := scanAll(t, NewScanner(testID), b)
-		ends := map[int]uint64{}
-		n := 0
-		for _, sp := range whole {
-			if n += sp.Len; sp.Key == 0 {
-				return
-			}
-			ends[n] = sp.Key
-		}
-		if s := NewScanner(testID); scanAll(t, s, b) == nil || s.state != boundary {
-			return
-		}
-		i := min(int(at), len(b))
-		n = 0
-		for _, sp := range scanAll(t, NewScanner(testID), b[:i], b[i:]) {
-			if n += sp.Len; n != i && ends[n] != sp.Key {
-				t.Fatalf("cut at %d: span %+v ends at %d, keys %v", i, sp, n, ends)
-			}
-		}
+		suite.FuzzSplitKeys(t, newScanner, atBoundary, b, at)
 	})
 }
 

@@ -3,6 +3,8 @@ package mqtt
 import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // layerNumber is from the range 1000 to 1999, which gopacket leaves to
@@ -10,10 +12,7 @@ import (
 const layerNumber = 1883
 
 // LayerTypeMQTT is the gopacket layer type of MQTT.
-var LayerTypeMQTT = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
-	Name:    "MQTT",
-	Decoder: gopacket.DecodeFunc(decodeLayer),
-})
+var LayerTypeMQTT = parsers.RegisterLayer[Layer](layerNumber, "MQTT")
 
 // A Layer is one MQTT message as a gopacket layer. A TCP segment with several
 // messages gives as many layers. Messages that straddle segments are decode
@@ -47,35 +46,11 @@ func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeMQTT }
 // NextLayerType implements gopacket.DecodingLayer: more messages follow while
 // there are bytes.
 func (l *Layer) NextLayerType() gopacket.LayerType {
-	if len(l.Payload) == 0 {
-		return gopacket.LayerTypeZero
-	}
-	return LayerTypeMQTT
+	return parsers.NextLayer(l.Payload, LayerTypeMQTT)
 }
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	m, n, err := Parse(data, l.Connection)
-	if err != nil {
-		if err == ErrShort {
-			df.SetTruncated()
-		}
-		l.BaseLayer = layers.BaseLayer{Contents: data}
-		return err
-	}
-	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
-	l.Message = m
-	return nil
-}
-
-func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	l := &Layer{}
-	if err := l.DecodeFromBytes(data, p); err != nil {
-		return err
-	}
-	p.AddLayer(l)
-	if len(l.Payload) == 0 {
-		return nil
-	}
-	return p.NextDecoder(gopacket.LayerType(layerNumber))
+	parse := func(b []byte) (Message, int, error) { return Parse(b, l.Connection) }
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, parse, ErrShort)
 }

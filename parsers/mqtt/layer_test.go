@@ -1,7 +1,6 @@
 package mqtt_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -9,28 +8,14 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"sheaf/parsers/mqtt"
+	"sheaf/parsers/parsertest"
 )
-
-// tcpPacket is an IPv4 packet to the broker.
-func tcpPacket(payload []byte) []byte {
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: []byte{10, 0, 0, 2}, DstIP: []byte{10, 0, 0, 1}}
-	tcp := &layers.TCP{SrcPort: 40000, DstPort: 1883, Seq: 1, Ack: 1, ACK: true, PSH: true, Window: 64}
-	if err := tcp.SetNetworkLayerForChecksum(ip); err != nil {
-		panic(err)
-	}
-	buf := gopacket.NewSerializeBuffer()
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(buf, opts, ip, tcp, gopacket.Payload(payload)); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
 
 // Any gopacket program can show MQTT once its port has been named.
 func ExampleLayer() {
 	layers.RegisterTCPPortLayerType(1883, mqtt.LayerTypeMQTT)
 
-	data := tcpPacket([]byte("\x30\x0c\x00\x06room/121.5" + "\xc0\x00"))
+	data := parsertest.TCPPacket(1883, "\x30\x0c\x00\x06room/121.5"+"\xc0\x00")
 	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.DecodeOptions{DecodeStreamsAsDatagrams: true})
 	for _, l := range packet.Layers() {
 		if m, isMQTT := l.(*mqtt.Layer); isMQTT {
@@ -45,14 +30,7 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	p := gopacket.NewPacket([]byte("\x30\x0c\x00\x06room"), mqtt.LayerTypeMQTT, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), mqtt.ErrShort) || !p.Metadata().Truncated {
-		t.Errorf("cut message: %v", p)
-	}
-	p = gopacket.NewPacket([]byte("\x36\x0c\x00\x06room"), mqtt.LayerTypeMQTT, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), mqtt.ErrMalformed) {
-		t.Errorf("malformed message: %v", p)
-	}
+	parsertest.LayerErrors(t, mqtt.LayerTypeMQTT, "\x30\x0c\x00\x06room", mqtt.ErrShort, "\x36\x0c\x00\x06room", mqtt.ErrMalformed)
 }
 
 func TestLayerParser(t *testing.T) {

@@ -1,78 +1,15 @@
 package mqtt
 
 import (
-	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
+
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
-
-const testID = parsers.ProtocolID(7)
-
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// scanAll scans pieces one after another and checks what every span must keep to.
-func scanAll(t tb, s *Scanner, pieces ...[]byte) (spans []parsers.Span) {
-	t.Helper()
-	for _, p := range pieces {
-		got := s.Scan(nil, p)
-		checkSpans(t, got, len(p))
-		for i := range got {
-			got[i].Event = bytes.Clone(got[i].Event)
-		}
-		spans = append(spans, got...)
-	}
-	return spans
-}
-
-func checkSpans(t tb, spans []parsers.Span, n int) {
-	t.Helper()
-	sum := 0
-	for _, sp := range spans {
-		sum += sp.Len
-		if sp.Len <= 0 || sp.Body < 0 || sp.Body > sp.Len || sp.NumHoles < 0 || sp.NumHoles > parsers.MaxHoles {
-			t.Fatalf("span out of bounds: %+v", sp)
-		}
-		if (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
-			t.Fatalf("key and protocol disagree: %+v", sp)
-		}
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			if h.Off < 0 || h.Len < 1 || h.Len > 8 || h.Off+h.Len > sp.Len || h.Counter >= parsers.NumCounters {
-				t.Fatalf("hole out of bounds: %+v", sp)
-			}
-		}
-	}
-	if sum != n {
-		t.Fatalf("spans cover %d of %d bytes", sum, n)
-	}
-}
-
-func showSpans(spans []parsers.Span) string {
-	var s strings.Builder
-	for _, sp := range spans {
-		if sp.Protocol == parsers.Opaque {
-			fmt.Fprintf(&s, "opaque %d\n", sp.Len)
-			continue
-		}
-		fmt.Fprintf(&s, "%v %d+%d body %d", Name(sp.Name), sp.At, sp.Len, sp.Body)
-		if sp.Event != nil {
-			fmt.Fprintf(&s, " %q", sp.Event)
-		}
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			fmt.Fprintf(&s, " hole %d counter %d", h.Off, h.Counter)
-		}
-		s.WriteByte('\n')
-	}
-	return s.String()
-}
 
 func TestScanMessages(t *testing.T) {
 	for _, tt := range messages {
@@ -124,64 +61,50 @@ func TestScanSplits(t *testing.T) {
 	body := strings.Repeat("x", 20)
 	for _, tt := range []struct {
 		name   string
-		pieces []string
+		pieces [][]byte
 		want   string
 	}{
-		{"in the body", cut(publish(1, "a/b", 5, body), 20), `
+		{"in the body", parsertest.Cut(publish(1, "a/b", 5, body), 20), `
 PUBLISH 0+20 body 9 "a/b" hole 7 counter 0
 PUBLISH 20+9 body 0
 `},
-		{"in the topic", cut(publish(1, "a/b", 5, body), 5), `
+		{"in the topic", parsertest.Cut(publish(1, "a/b", 5, body), 5), `
 PUBLISH 0+5 body 5
 PUBLISH 5+24 body 4 hole 2 counter 0
 `},
-		{"in the identifier", cut(publish(1, "a/b", 5, body), 8), `
+		{"in the identifier", parsertest.Cut(publish(1, "a/b", 5, body), 8), `
 PUBLISH 0+8 body 8
 PUBLISH 8+21 body 1
 `},
-		{"in the fixed header, again and again", cut(publish(0, "a/b", 0, strings.Repeat("x", 200)), 1, 2, 3, 4), `
+		{"in the fixed header, again and again", parsertest.Cut(publish(0, "a/b", 0, strings.Repeat("x", 200)), 1, 2, 3, 4), `
 PUBLISH 0+1 body 1
 PUBLISH 1+1 body 1
 PUBLISH 2+1 body 1
 PUBLISH 3+1 body 1
 PUBLISH 4+204 body 4
 `},
-		{"at a boundary", cut(cat(publish(0, "a", 0, "1"), msg(0xc0)), 6), `
+		{"at a boundary", parsertest.Cut(cat(publish(0, "a", 0, "1"), msg(0xc0)), 6), `
 PUBLISH 0+6 body 5 "a"
 PINGREQ 0+2 body 2
 `},
-		{"an acknowledgement", cut(cat(msg(0x40, u16(1)), msg(0x62, u16(2))), 3), `
+		{"an acknowledgement", parsertest.Cut(cat(msg(0x40, u16(1)), msg(0x62, u16(2))), 3), `
 PUBACK 0+3 body 3
 PUBACK 3+1 body 1
 PUBREL 0+4 body 4 hole 2 counter 1
 `},
-		{"a long topic", cut(publish(1, strings.Repeat("t", 1000), 5, body), 400, 800), `
+		{"a long topic", parsertest.Cut(publish(1, strings.Repeat("t", 1000), 5, body), 400, 800), `
 PUBLISH 0+400 body 400
 PUBLISH 400+400 body 400
 PUBLISH 800+227 body 207 hole 205 counter 0
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var pieces [][]byte
-			for _, p := range tt.pieces {
-				pieces = append(pieces, []byte(p))
-			}
-			got := showSpans(scanAll(t, NewScanner(testID), pieces...))
+			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
 			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
 				t.Error(diff)
 			}
 		})
 	}
-}
-
-// cut cuts bytes at offsets.
-func cut(b []byte, at ...int) (pieces []string) {
-	from := 0
-	for _, to := range append(at, len(b)) {
-		pieces = append(pieces, string(b[from:to]))
-		from = to
-	}
-	return pieces
 }
 
 func TestKeys(t *testing.T) {
@@ -318,7 +241,7 @@ func TestRescan(t *testing.T) {
 	var again []parsers.Span
 	for _, b := range [][]byte{connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"), cutOff[:3], []byte("\x00")} {
 		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, len(b))
+		checkSpans(t, spans, b)
 		again = append(again, spans...)
 	}
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:3])); diff != "" {

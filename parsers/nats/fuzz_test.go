@@ -13,7 +13,7 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte) {
 		s := NewScanner(testID)
-		fuzzScan(t, s, string(b), lengths, func() int { return len(s.carry) })
+		suite.FuzzScan(t, s, string(b), lengths, func() int { return len(s.carry) }, maxFront)
 	})
 }
 
@@ -24,15 +24,7 @@ func FuzzSplit(f *testing.F) {
 		f.Add(info+m.text+m.text, uint16(60))
 	}
 	f.Fuzz(func(t *testing.T, b string, at uint16) {
-		s := NewScanner(testID)
-		whole := scanAll(t, s, b)
-		for _, sp := range whole {
-			if sp.Key == 0 || s.state != boundary {
-				return
-			}
-		}
-		i := min(int(at), len(b))
-		checkSplit(t, whole, scanAll(t, NewScanner(testID), b[:i], b[i:]))
+		suite.FuzzSplit(t, newScanner, atBoundary, b, at)
 	})
 }
 

@@ -1,7 +1,6 @@
 package nats_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -9,28 +8,14 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"sheaf/parsers/nats"
+	"sheaf/parsers/parsertest"
 )
-
-// tcpPacket is an IPv4 packet to the server.
-func tcpPacket(payload string) []byte {
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: []byte{10, 0, 0, 2}, DstIP: []byte{10, 0, 0, 1}}
-	tcp := &layers.TCP{SrcPort: 40000, DstPort: 4222, Seq: 1, Ack: 1, ACK: true, PSH: true, Window: 64}
-	if err := tcp.SetNetworkLayerForChecksum(ip); err != nil {
-		panic(err)
-	}
-	buf := gopacket.NewSerializeBuffer()
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(buf, opts, ip, tcp, gopacket.Payload(payload)); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
 
 // Any gopacket program can show NATS once its port has been named.
 func ExampleLayer() {
 	layers.RegisterTCPPortLayerType(4222, nats.LayerTypeNATS)
 
-	data := tcpPacket("PUB room.1 4\r\n21.5\r\nPING\r\n")
+	data := parsertest.TCPPacket(4222, "PUB room.1 4\r\n21.5\r\nPING\r\n")
 	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.DecodeOptions{DecodeStreamsAsDatagrams: true})
 	for _, l := range packet.Layers() {
 		if m, isNATS := l.(*nats.Layer); isNATS {
@@ -45,14 +30,7 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	p := gopacket.NewPacket([]byte("PUB room.1 4\r\n21"), nats.LayerTypeNATS, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), nats.ErrShort) || !p.Metadata().Truncated {
-		t.Errorf("cut message: %v", p)
-	}
-	p = gopacket.NewPacket([]byte("PUT / HTTP/1.1\r\n"), nats.LayerTypeNATS, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), nats.ErrMalformed) {
-		t.Errorf("malformed message: %v", p)
-	}
+	parsertest.LayerErrors(t, nats.LayerTypeNATS, "PUB room.1 4\r\n21", nats.ErrShort, "PUT / HTTP/1.1\r\n", nats.ErrMalformed)
 }
 
 func TestLayerParser(t *testing.T) {

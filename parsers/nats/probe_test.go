@@ -1,11 +1,11 @@
 package nats
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestProbe(t *testing.T) {
@@ -54,14 +54,5 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeRandom(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{1})
-	b := make([]byte, 64)
-	for range 200_000 {
-		if _, err := random.Read(b); err != nil {
-			t.Fatal(err)
-		}
-		if Probe(b) == parsers.Strong {
-			t.Fatalf("%x is taken for NATS", b)
-		}
-	}
+	parsertest.ProbeRandom(t, 200_000, Probe, nil)
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"sheaf/parsers"
 )
 
 // genStream draws messages.
@@ -37,32 +39,14 @@ func genStream(t *rapid.T) (list []string) {
 }
 
 // TestAnySplit holds that spans tell the same however a stream is cut.
-func TestAnySplit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := genStream(t)
-		stream := strings.Join(list, "")
-		whole := scanAll(t, NewScanner(testID), stream)
-		if len(whole) != len(list) {
-			t.Fatalf("%d spans of %d messages:\n%s", len(whole), len(list), showSpans(whole, stream))
-		}
-		checkSplit(t, whole, scanAll(t, NewScanner(testID), genPieces(t, stream)...))
-	})
-}
+func TestAnySplit(t *testing.T) { suite.AnySplit(t, newScanner, genStream) }
 
 // TestLoss holds that, whatever segments are missing, come twice or come late,
 // spans cover what there is, and the first message after that which begins a
 // segment is found.
 func TestLoss(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := genStream(t)
-		s := NewScanner(testID)
-		checkLoss(t, s, genPieces(t, strings.Join(list, "")))
-		for _, m := range list {
-			name, _, _ := verb([]byte(m))
-			if spans := scanAll(t, s, m); len(spans) != 1 || spans[0].At != 0 || Name(spans[0].Name) != name {
-				t.Fatalf("%q not found:\n%s", m, showSpans(spans, m))
-			}
-			s.Lost()
-		}
+	suite.Loss(t, newScanner, genStream, nil, func(m string, sp parsers.Span) bool {
+		name, _, _ := verb([]byte(m))
+		return Name(sp.Name) == name
 	})
 }

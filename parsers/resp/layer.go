@@ -3,6 +3,8 @@ package resp
 import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // layerNumber is from the range 1000 to 1999, which gopacket leaves to
@@ -10,10 +12,7 @@ import (
 const layerNumber = 1379
 
 // LayerTypeRESP is the gopacket layer type of RESP.
-var LayerTypeRESP = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
-	Name:    "RESP",
-	Decoder: gopacket.DecodeFunc(decodeLayer),
-})
+var LayerTypeRESP = parsers.RegisterLayer[Layer](layerNumber, "RESP")
 
 // A Layer is one RESP message as a gopacket layer. A TCP segment with several
 // messages gives as many layers. Messages that straddle segments are decode
@@ -44,35 +43,10 @@ func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeRESP }
 // NextLayerType implements gopacket.DecodingLayer: more messages follow while
 // there are bytes.
 func (l *Layer) NextLayerType() gopacket.LayerType {
-	if len(l.Payload) == 0 {
-		return gopacket.LayerTypeZero
-	}
-	return LayerTypeRESP
+	return parsers.NextLayer(l.Payload, LayerTypeRESP)
 }
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	m, n, err := Parse(data)
-	if err != nil {
-		if err == ErrShort {
-			df.SetTruncated()
-		}
-		l.BaseLayer = layers.BaseLayer{Contents: data}
-		return err
-	}
-	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
-	l.Message = m
-	return nil
-}
-
-func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	l := &Layer{}
-	if err := l.DecodeFromBytes(data, p); err != nil {
-		return err
-	}
-	p.AddLayer(l)
-	if len(l.Payload) == 0 {
-		return nil
-	}
-	return p.NextDecoder(gopacket.LayerType(layerNumber))
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, Parse, ErrShort)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"sheaf/parsers"
 )
 
 // genStream draws messages that one side sends.
@@ -33,34 +35,14 @@ func genStream(t *rapid.T) (list []string) {
 }
 
 // TestAnySplit holds that spans tell the same however a stream is cut.
-func TestAnySplit(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := genStream(t)
-		stream := strings.Join(list, "")
-		whole := scanAll(t, NewScanner(testID), stream)
-		if len(whole) != len(list) {
-			t.Fatalf("%d spans of %d messages:\n%s", len(whole), len(list), showSpans(whole, stream))
-		}
-		checkSplit(t, whole, scanAll(t, NewScanner(testID), genPieces(t, stream)...))
-	})
-}
+func TestAnySplit(t *testing.T) { suite.AnySplit(t, newScanner, genStream) }
 
 // TestLoss holds that, whatever segments are missing, come twice or come late,
 // spans cover what there is, and the first message after that which begins a
 // segment is found.
 func TestLoss(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		list := genStream(t)
-		s := NewScanner(testID)
-		checkLoss(t, s, genPieces(t, strings.Join(list, "")))
-		for _, m := range list {
-			if inline(m[0]) && s.side == server || strings.Contains(m, "json.x") {
-				continue
-			}
-			if spans := scanAll(t, s, m); len(spans) != 1 || spans[0].At != 0 || spans[0].Name == 0 {
-				t.Fatalf("%q not found:\n%s", m, showSpans(spans, m))
-			}
-			s.Lost()
-		}
-	})
+	evidence := func(s parsers.Scanner, m string) bool {
+		return (!inline(m[0]) || s.(*Scanner).side != server) && !strings.Contains(m, "json.x")
+	}
+	suite.Loss(t, newScanner, genStream, evidence, func(_ string, sp parsers.Span) bool { return sp.Name != 0 })
 }

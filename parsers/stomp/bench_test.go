@@ -4,16 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
-// traffic is what a scanner sees in steady state, by name. Each is scanned again
-// and again as one stream of segments.
-func traffic() map[string][]string {
+// traffic is what a scanner sees in steady state, by name.
+func traffic() parsertest.Traffic[string] {
 	alarm := `{"seq":7,"ts":1795988128205,"src":"line4/press2","temp":61.19,"press":4.205,"flow":17.03,"rpm":1486}`
 	small := "MESSAGE\nsubscription:7\ndestination:/topic/plant.4\n\n" + alarm + "\x00"
 	large := "SEND\ndestination:/topic/plant.4\ncontent-length:3000\n\n" + strings.Repeat("x", 3000) + "\x00"
-	return map[string][]string{
+	return parsertest.Traffic[string]{
 		"message":    {small},
 		"send":       {"SEND\ndestination:/topic/plant.4\n\n21.5\x00"},
 		"rabbit":     {"MESSAGE\nsubscription:7\ndestination:/topic/a\nmessage-id:" + rabbitID + "17\nredelivered:false\ncontent-length:4\n\n21.5\x00"},
@@ -25,76 +24,19 @@ func traffic() map[string][]string {
 }
 
 func TestScanDoesNotAllocate(t *testing.T) {
-	spans := make([]parsers.Span, 0, 64)
-	for name, segments := range traffic() {
-		s := NewScanner(testID)
-		list := bytesOf(segments)
-		once := func() {
-			for _, p := range list {
-				spans = s.Scan(spans[:0], p)
-				spans = s.Rescan(spans[:0], p)
-			}
-		}
-		once()
-		if n := testing.AllocsPerRun(100, once); n != 0 {
-			t.Errorf("%s: %v allocations", name, n)
-		}
-	}
-	s := NewScanner(testID)
-	garbage := []byte(strings.Repeat("SEND\na:b\nc\n\n\x00ACK\n", 40))
-	if n := testing.AllocsPerRun(100, func() {
-		s.Lost()
-		spans = s.Scan(spans[:0], garbage)
-		Probe(garbage)
-	}); n != 0 {
-		t.Errorf("garbage: %v allocations", n)
-	}
+	traffic().NoAllocs(t, newScanner)
+	parsertest.NoAllocsLost(t, newScanner(), strings.Repeat("SEND\na:b\nc\n\n\x00ACK\n", 40), Probe)
 }
 
-func BenchmarkScan(b *testing.B) {
-	for name, segments := range traffic() {
-		b.Run(name, func(b *testing.B) {
-			s := NewScanner(testID)
-			spans := make([]parsers.Span, 0, 64)
-			list := bytesOf(segments)
-			messages := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				for _, p := range list {
-					spans = s.Scan(spans[:0], p)
-					messages += len(spans)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(messages), "ns/span")
-		})
-	}
-}
-
-func bytesOf(texts []string) (list [][]byte) {
-	for _, s := range texts {
-		list = append(list, []byte(s))
-	}
-	return list
-}
+func BenchmarkScan(b *testing.B) { traffic().BenchmarkScan(b, newScanner) }
 
 // BenchmarkLost is the cost of a segment in which no boundary is found.
 func BenchmarkLost(b *testing.B) {
-	for name, p := range map[string]string{
-		"text":  strings.Repeat("0.123,456,789;", 104),
-		"lines": strings.Repeat("0.123\r\n", 207),
-		"worst": strings.Repeat("SEND\na:b\n\n\x00\x01\x00", 112),
-	} {
-		b.Run(name, func(b *testing.B) {
-			s := NewScanner(testID)
-			spans := make([]parsers.Span, 0, 2048)
-			payload := []byte("x" + p)
-			b.ReportAllocs()
-			for b.Loop() {
-				s.Lost()
-				spans = s.Scan(spans[:0], payload)
-			}
-		})
-	}
+	parsertest.BenchmarkLost(b, newScanner, map[string]string{
+		"text":  "x" + strings.Repeat("0.123,456,789;", 104),
+		"lines": "x" + strings.Repeat("0.123\r\n", 207),
+		"worst": "x" + strings.Repeat("SEND\na:b\n\n\x00\x01\x00", 112),
+	})
 }
 
 func BenchmarkProbe(b *testing.B) {

@@ -14,7 +14,7 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte) {
 		s := NewScanner(testID)
-		fuzzScan(t, s, string(b), lengths, func() int { return len(s.carry) })
+		suite.FuzzScan(t, s, string(b), lengths, func() int { return len(s.carry) }, maxFront)
 	})
 }
 
@@ -25,18 +25,12 @@ func FuzzSplit(f *testing.F) {
 		f.Add(messages[2].text+m.text+m.text, uint16(60))
 	}
 	f.Fuzz(func(t *testing.T, b string, at uint16) {
-		s := NewScanner(testID)
-		whole := scanAll(t, s, b)
-		for _, sp := range whole {
-			if sp.Key == 0 || s.state != boundary {
-				return
-			}
-		}
 		i := min(int(at), len(b))
 		if rest := strings.TrimLeft(b[i:], "\r\n"); len(rest) < len(b[i:]) && i > 0 {
+			scanAll(t, newScanner(), b)
 			return // line ends that begin a segment are a heart-beat, elsewhere not
 		}
-		checkSplit(t, whole, scanAll(t, NewScanner(testID), b[:i], b[i:]))
+		suite.FuzzSplit(t, newScanner, atBoundary, b, at)
 	})
 }
 

@@ -3,6 +3,8 @@ package stomp
 import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // layerNumber is from the range 1000 to 1999, which gopacket leaves to
@@ -10,10 +12,7 @@ import (
 const layerNumber = 1613
 
 // LayerTypeSTOMP is the gopacket layer type of STOMP.
-var LayerTypeSTOMP = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
-	Name:    "STOMP",
-	Decoder: gopacket.DecodeFunc(decodeLayer),
-})
+var LayerTypeSTOMP = parsers.RegisterLayer[Layer](layerNumber, "STOMP")
 
 // A Layer is one STOMP frame, or heart-beats, as a gopacket layer. A TCP segment
 // with several frames gives as many layers. Frames that straddle segments are
@@ -44,35 +43,10 @@ func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeSTOMP }
 // NextLayerType implements gopacket.DecodingLayer: more frames follow while
 // there are bytes.
 func (l *Layer) NextLayerType() gopacket.LayerType {
-	if len(l.Payload) == 0 {
-		return gopacket.LayerTypeZero
-	}
-	return LayerTypeSTOMP
+	return parsers.NextLayer(l.Payload, LayerTypeSTOMP)
 }
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	m, n, err := Parse(data)
-	if err != nil {
-		if err == ErrShort {
-			df.SetTruncated()
-		}
-		l.BaseLayer = layers.BaseLayer{Contents: data}
-		return err
-	}
-	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
-	l.Message = m
-	return nil
-}
-
-func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	l := &Layer{}
-	if err := l.DecodeFromBytes(data, p); err != nil {
-		return err
-	}
-	p.AddLayer(l)
-	if len(l.Payload) == 0 {
-		return nil
-	}
-	return p.NextDecoder(gopacket.LayerType(layerNumber))
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, Parse, ErrShort)
 }

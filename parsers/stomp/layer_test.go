@@ -1,36 +1,21 @@
 package stomp_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"sheaf/parsers/parsertest"
 	"sheaf/parsers/stomp"
 )
-
-// tcpPacket is an IPv4 packet to the server.
-func tcpPacket(payload string) []byte {
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolTCP, SrcIP: []byte{10, 0, 0, 2}, DstIP: []byte{10, 0, 0, 1}}
-	tcp := &layers.TCP{SrcPort: 40000, DstPort: 61613, Seq: 1, Ack: 1, ACK: true, PSH: true, Window: 64}
-	if err := tcp.SetNetworkLayerForChecksum(ip); err != nil {
-		panic(err)
-	}
-	buf := gopacket.NewSerializeBuffer()
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(buf, opts, ip, tcp, gopacket.Payload(payload)); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
 
 // Any gopacket program can show STOMP once its port has been named.
 func ExampleLayer() {
 	layers.RegisterTCPPortLayerType(61613, stomp.LayerTypeSTOMP)
 
-	data := tcpPacket("SEND\ndestination:/topic/room\n\n21.5\x00" + "ACK\nid:7\n\n\x00")
+	data := parsertest.TCPPacket(61613, "SEND\ndestination:/topic/room\n\n21.5\x00"+"ACK\nid:7\n\n\x00")
 	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.DecodeOptions{DecodeStreamsAsDatagrams: true})
 	for _, l := range packet.Layers() {
 		if m, isSTOMP := l.(*stomp.Layer); isSTOMP {
@@ -44,14 +29,7 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	p := gopacket.NewPacket([]byte("SEND\na:b\n\n21"), stomp.LayerTypeSTOMP, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), stomp.ErrShort) || !p.Metadata().Truncated {
-		t.Errorf("cut frame: %v", p)
-	}
-	p = gopacket.NewPacket([]byte("PUT / HTTP/1.1\r\n"), stomp.LayerTypeSTOMP, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), stomp.ErrMalformed) {
-		t.Errorf("malformed frame: %v", p)
-	}
+	parsertest.LayerErrors(t, stomp.LayerTypeSTOMP, "SEND\na:b\n\n21", stomp.ErrShort, "PUT / HTTP/1.1\r\n", stomp.ErrMalformed)
 }
 
 func TestLayerParser(t *testing.T) {

@@ -1,15 +1,14 @@
 package zmtp
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers/parsertest"
+)
 
 // The tests build messages from these parts.
 
-func cat(parts ...[]byte) (b []byte) {
-	for _, p := range parts {
-		b = append(b, p...)
-	}
-	return b
-}
+var cat = parsertest.Cat[[]byte]
 
 func raw(flags byte, body string) []byte {
 	if len(body) > 255 {

@@ -3,6 +3,8 @@ package zmtp
 import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // layerNumber is from the range 1000 to 1999, which gopacket leaves to
@@ -10,10 +12,7 @@ import (
 const layerNumber = 1037
 
 // LayerTypeZMTP is the gopacket layer type of ZMTP.
-var LayerTypeZMTP = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
-	Name:    "ZMTP",
-	Decoder: gopacket.DecodeFunc(decodeLayer),
-})
+var LayerTypeZMTP = parsers.RegisterLayer[Layer](layerNumber, "ZMTP")
 
 // A Layer is one ZMTP greeting, command or message as a gopacket layer. A TCP
 // segment with several gives as many layers. Those that straddle segments, as
@@ -47,35 +46,11 @@ func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeZMTP }
 // NextLayerType implements gopacket.DecodingLayer: more messages follow while
 // there are bytes.
 func (l *Layer) NextLayerType() gopacket.LayerType {
-	if len(l.Payload) == 0 {
-		return gopacket.LayerTypeZero
-	}
-	return LayerTypeZMTP
+	return parsers.NextLayer(l.Payload, LayerTypeZMTP)
 }
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	u, n, err := Parse(data, l.Subscriber)
-	if err != nil {
-		if err == ErrShort {
-			df.SetTruncated()
-		}
-		l.BaseLayer = layers.BaseLayer{Contents: data}
-		return err
-	}
-	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
-	l.Unit = u
-	return nil
-}
-
-func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	l := &Layer{}
-	if err := l.DecodeFromBytes(data, p); err != nil {
-		return err
-	}
-	p.AddLayer(l)
-	if len(l.Payload) == 0 {
-		return nil
-	}
-	return p.NextDecoder(gopacket.LayerType(layerNumber))
+	parse := func(b []byte) (Unit, int, error) { return Parse(b, l.Subscriber) }
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Unit, data, df, parse, ErrShort)
 }

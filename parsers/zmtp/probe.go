@@ -126,7 +126,7 @@ func (c *chain) first(b []byte, f *front) bool {
 	case f.name > Command: // known by its name, or a subscription
 		c.weight += commandWeight
 		if c.whole == 0 {
-			metadata := b[f.body:min(len(b), f.size, f.body+maxLook)]
+			metadata := b[min(len(b), f.body):min(len(b), f.size, f.body+maxLook)]
 			c.sure = b[0]&flagCommand != 0 && (f.name == Subscribe || f.name == Cancel ||
 				f.name == Ready && bytes.HasPrefix(metadata, []byte("\x0bSocket-Type")))
 		}

@@ -1,11 +1,11 @@
 package zmtp
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestProbe(t *testing.T) {
@@ -20,6 +20,7 @@ func TestProbe(t *testing.T) {
 		{"signature of version 1", cat(greeting("NULL")[:10], []byte{1}), parsers.None},
 		{"READY", ready("PUB"), parsers.Strong},
 		{"SUBSCRIBE", command("SUBSCRIBE", "a"), parsers.Strong},
+		{"SUBSCRIBE to a long topic, cut behind what is looked at", command("SUBSCRIBE", strings.Repeat("a", 300))[:290], parsers.Strong},
 		{"CANCEL", command("CANCEL", "a"), parsers.Strong},
 		{"PING", command("PING", "\x00\x64"), parsers.Weak},
 		{"unknown command", command("NEW", ""), parsers.Weak},
@@ -46,17 +47,7 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeRandom(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{1})
-	b := make([]byte, 64)
-	for i := range 200_000 {
-		if _, err := random.Read(b); err != nil {
-			t.Fatal(err)
-		}
-		if i%2 == 0 {
-			b[0], b[1] = 4, b[1]&31
-		}
-		if Probe(b) == parsers.Strong {
-			t.Fatalf("%x is taken for ZMTP", b)
-		}
-	}
+	parsertest.ProbeRandom(t, 200_000, Probe, func(_ int, b []byte) {
+		b[0], b[1] = 4, b[1]&31
+	})
 }

@@ -1,70 +1,14 @@
 package zmtp
 
 import (
-	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
-
-const testID = parsers.ProtocolID(7)
-
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// scanAll scans pieces one after another and checks what every span must keep to.
-func scanAll(t tb, s *Scanner, pieces ...[]byte) (spans []parsers.Span) {
-	t.Helper()
-	for _, p := range pieces {
-		got := s.Scan(nil, p)
-		checkSpans(t, got, len(p))
-		for i := range got {
-			got[i].Event = bytes.Clone(got[i].Event)
-		}
-		spans = append(spans, got...)
-	}
-	return spans
-}
-
-func checkSpans(t tb, spans []parsers.Span, n int) {
-	t.Helper()
-	sum := 0
-	for _, sp := range spans {
-		sum += sp.Len
-		if sp.Len <= 0 || sp.Body < 0 || sp.Body > sp.Len || sp.NumHoles != 0 {
-			t.Fatalf("span out of bounds: %+v", sp)
-		}
-		if (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
-			t.Fatalf("key and protocol disagree: %+v", sp)
-		}
-	}
-	if sum != n {
-		t.Fatalf("spans cover %d of %d bytes", sum, n)
-	}
-}
-
-func showSpans(spans []parsers.Span) string {
-	var s strings.Builder
-	for _, sp := range spans {
-		if sp.Protocol == parsers.Opaque {
-			fmt.Fprintf(&s, "opaque %d\n", sp.Len)
-			continue
-		}
-		fmt.Fprintf(&s, "%v %d+%d body %d", Name(sp.Name), sp.At, sp.Len, sp.Body)
-		if sp.Event != nil {
-			fmt.Fprintf(&s, " %q", sp.Event)
-		}
-		s.WriteByte('\n')
-	}
-	return s.String()
-}
 
 func TestScanMessages(t *testing.T) {
 	for _, tt := range messages {
@@ -110,24 +54,24 @@ func TestScanSplits(t *testing.T) {
 		pieces [][]byte
 		want   string
 	}{
-		{"in the body", cut(m, 14), `
+		{"in the body", parsertest.Cut(m, 14), `
 MESSAGE 0+14 body 11 "weather"
 MESSAGE 14+7 body 0
 `},
-		{"between the frames", cut(m, 9), `
+		{"between the frames", parsertest.Cut(m, 9), `
 MESSAGE 0+9 body 9 "weather"
 MESSAGE 9+12 body 2
 `},
-		{"in the second header", cut(m, 10), `
+		{"in the second header", parsertest.Cut(m, 10), `
 MESSAGE 0+10 body 10 "weather"
 MESSAGE 10+11 body 1
 `},
-		{"in the topic", cut(m, 1, 4), `
+		{"in the topic", parsertest.Cut(m, 1, 4), `
 MESSAGE 0+1 body 1
 MESSAGE 1+3 body 3
 MESSAGE 4+17 body 7
 `},
-		{"in a long header", cut(large, 4, 5, 6, 11, 12), `
+		{"in a long header", parsertest.Cut(large, 4, 5, 6, 11, 12), `
 MESSAGE 0+4 body 4 "a"
 MESSAGE 4+1 body 1
 MESSAGE 5+1 body 1
@@ -135,13 +79,13 @@ MESSAGE 6+5 body 5
 MESSAGE 11+1 body 1
 MESSAGE 12+300 body 0
 `},
-		{"the greeting as libzmq sends it", cut(cat(greeting("NULL"), ready("PUB")), 10, 11, 64), `
+		{"the greeting as libzmq sends it", parsertest.Cut(cat(greeting("NULL"), ready("PUB")), 10, 11, 64), `
 GREETING 0+10 body 10
 GREETING 10+1 body 1
 GREETING 11+53 body 53
 READY 0+27 body 8
 `},
-		{"a command", cut(command("SUBSCRIBE", "weather"), 1, 8), `
+		{"a command", parsertest.Cut(command("SUBSCRIBE", "weather"), 1, 8), `
 COMMAND 0+1 body 1
 COMMAND 1+7 body 7
 SUBSCRIBE 8+11 body 11
@@ -152,16 +96,6 @@ SUBSCRIBE 8+11 body 11
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 	}
-}
-
-// cut cuts bytes at offsets.
-func cut(b []byte, at ...int) (pieces [][]byte) {
-	from := 0
-	for _, to := range append(at, len(b)) {
-		pieces = append(pieces, b[from:to])
-		from = to
-	}
-	return pieces
 }
 
 func TestKeys(t *testing.T) {
@@ -255,7 +189,7 @@ func TestRescan(t *testing.T) {
 	var again []parsers.Span
 	for _, b := range [][]byte{ready("SUB"), message3("weather", "1"), greeting("NULL")[:10], cutOff[:3], {0}} {
 		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, len(b))
+		checkSpans(t, spans, b)
 		again = append(again, spans...)
 	}
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {

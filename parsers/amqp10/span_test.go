@@ -1,0 +1,22 @@
+package amqp10
+
+import (
+	"fmt"
+
+	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
+)
+
+const testID = parsertest.ID
+
+var suite = parsertest.Suite[[]byte]{
+	Name:   func(name uint8) string { return Name(name).String() },
+	Hole:   func(h parsers.Hole, _ []byte) string { return fmt.Sprintf("%d+%d:%d", h.Off, h.Len, h.Counter) },
+	Frames: true,
+}
+
+var scanAll, checkSpans, showSpans = suite.ScanAll, suite.CheckSpans, suite.Show
+
+func newScanner() parsers.Scanner { return NewScanner(testID) }
+
+func atBoundary(s parsers.Scanner) bool { return s.(*Scanner).state == boundary }

@@ -1,0 +1,28 @@
+package parsertest
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"sheaf/parsers"
+)
+
+// ProbeRandom holds that random bytes are not taken for a protocol, n times. Every
+// other time disguise, if there is one, makes the beginning of the bytes look like
+// something; i is the number of the round.
+func ProbeRandom(t *testing.T, n int, probe func([]byte) parsers.Confidence, disguise func(i int, b []byte)) {
+	t.Helper()
+	random := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, 64)
+	for i := range n {
+		if _, err := random.Read(b); err != nil {
+			t.Fatal(err)
+		}
+		if disguise != nil && i%2 == 0 {
+			disguise(i, b)
+		}
+		if probe(b) == parsers.Strong {
+			t.Fatalf("%x is taken for the protocol", b)
+		}
+	}
+}

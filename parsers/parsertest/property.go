@@ -1,0 +1,191 @@
+package parsertest
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"sheaf/parsers"
+)
+
+// Pieces cuts a payload at random.
+func Pieces[B Text](t *rapid.T, b B) (pieces []B) {
+	for len(b) > 0 {
+		n := min(len(b), rapid.SampledFrom([]int{1, 2, 3, 7, 20, 90, 500, 1448}).Draw(t, "piece"))
+		pieces = append(pieces, b[:n])
+		b = b[n:]
+	}
+	return pieces
+}
+
+// AnySplit holds that spans tell the same however a stream is cut. draw draws the
+// stream's messages.
+func (u *Suite[B]) AnySplit(t *testing.T, scanner func() parsers.Scanner, draw func(*rapid.T) []B) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := draw(t)
+		stream := Cat(list...)
+		whole := u.ScanAll(t, scanner(), stream)
+		if len(whole) != len(list) {
+			t.Fatalf("%d spans of %d messages:\n%s", len(whole), len(list), u.ShowSpans(whole, stream))
+		}
+		u.checkSplit(t, whole, u.ScanAll(t, scanner(), Pieces(t, stream)...))
+	})
+}
+
+// checkSplit holds that spans of pieces tell the same as those of the whole
+// stream, which is of one message each.
+func (u *Suite[B]) checkSplit(t TB, whole, pieces []parsers.Span) {
+	t.Helper()
+	i, end := 0, 0
+	for _, sp := range pieces {
+		if i == len(whole) {
+			t.Fatalf("more pieces than messages: %+v", sp)
+		}
+		w := whole[i]
+		if sp.At != end {
+			t.Fatalf("span %+v at %d of %+v", sp, end, w)
+		}
+		end += sp.Len
+		u.checkPiece(t, sp, w, end)
+		if end == w.Len {
+			i, end = i+1, 0
+		}
+	}
+	if i != len(whole) {
+		t.Fatalf("%d of %d messages", i, len(whole))
+	}
+}
+
+// checkPiece checks a piece that ends with byte end of its whole message.
+func (u *Suite[B]) checkPiece(t TB, sp, whole parsers.Span, end int) {
+	t.Helper()
+	if u.Piece != nil && !u.Piece(sp, whole, end) {
+		t.Fatalf("span %+v up to %d of %+v", sp, end, whole)
+	}
+	if end == whole.Len && (sp.Key != whole.Key || sp.Class != whole.Class || sp.Name != whole.Name) {
+		t.Fatalf("span %+v at the end of %+v", sp, whole)
+	}
+	if sp.Event != nil && !bytes.Equal(sp.Event, whole.Event) {
+		t.Fatalf("event %q of %+v", sp.Event, whole)
+	}
+	inside := sp.Body != 0 && sp.Body != sp.Len && !(u.Frames && sp.At > whole.Body)
+	if sp.Key == whole.Key && inside && sp.At+sp.Body != whole.Body {
+		t.Fatalf("body at %d of %+v in %+v", sp.Body, sp, whole)
+	}
+	if u.Frames && whole.NumHoles == parsers.MaxHoles {
+		return
+	}
+	for _, h := range sp.Holes[:sp.NumHoles] {
+		h.Off += sp.At
+		if !slices.Contains(whole.Holes[:whole.NumHoles], h) {
+			t.Fatalf("hole %+v of %+v", h, whole)
+		}
+	}
+}
+
+// Loss holds that, whatever segments are missing, come twice or come late, spans
+// cover what there is, and the first message after that which begins a segment is
+// found: the span of m is its, as found says. Messages of which evidence says that
+// the scanner s cannot know them alone are left out.
+func (u *Suite[B]) Loss(t *testing.T, scanner func() parsers.Scanner, draw func(*rapid.T) []B, evidence func(s parsers.Scanner, m B) bool, found func(m B, sp parsers.Span) bool) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := draw(t)
+		s := scanner()
+		u.lose(t, s, Pieces(t, Cat(list...)))
+		for _, m := range list {
+			if evidence != nil && !evidence(s, m) {
+				continue
+			}
+			if spans := u.ScanAll(t, s, m); len(spans) != 1 || spans[0].At != 0 || !found(m, spans[0]) {
+				t.Fatalf("%q not found:\n%s", m, u.ShowSpans(spans, m))
+			}
+			s.Lost()
+		}
+	})
+}
+
+// lose scans pieces some of which are missing, come twice or come late.
+func (u *Suite[B]) lose(t *rapid.T, s parsers.Scanner, pieces []B) {
+	lost := false
+	for _, p := range pieces {
+		switch rapid.IntRange(0, 5).Draw(t, "fate") {
+		case 0:
+			lost = true
+		case 1:
+			u.CheckSpans(t, s.Rescan(nil, []byte(p)), p)
+			fallthrough
+		default:
+			if lost {
+				s.Lost()
+				lost = false
+			}
+			u.ScanAll(t, s, p)
+		}
+	}
+	s.Lost()
+}
+
+// FuzzScan scans b in pieces that lengths are the lengths of: zero is a loss and
+// an odd one is scanned twice. The scanner may carry no more than limit bytes.
+func (u *Suite[B]) FuzzScan(t *testing.T, s parsers.Scanner, b B, lengths []byte, carries func() int, limit int) {
+	for i := 0; len(b) > 0; i++ {
+		n := len(b)
+		if i < len(lengths) {
+			if n = min(int(lengths[i]), n); n == 0 {
+				s.Lost()
+				continue
+			}
+		}
+		if n%2 == 1 {
+			u.CheckSpans(t, s.Rescan(nil, []byte(b[:n])), b[:n])
+		}
+		u.ScanAll(t, s, b[:n])
+		if k := carries(); k > limit {
+			t.Fatalf("carries %d bytes", k)
+		}
+		b = b[n:]
+	}
+}
+
+// whole returns the spans of b when they are of messages.
+func (u *Suite[B]) whole(t *testing.T, s parsers.Scanner, b B) (spans []parsers.Span, ok bool) {
+	spans = u.ScanAll(t, s, b)
+	return spans, !slices.ContainsFunc(spans, func(sp parsers.Span) bool { return sp.Key == 0 })
+}
+
+// FuzzSplit holds that, where b scans as whole messages, it does so when cut. atEnd
+// says whether a scanner is at a boundary.
+func (u *Suite[B]) FuzzSplit(t *testing.T, scanner func() parsers.Scanner, atEnd func(parsers.Scanner) bool, b B, at uint16) {
+	s := scanner()
+	whole, ok := u.whole(t, s, b)
+	if !ok || !atEnd(s) {
+		return
+	}
+	i := min(int(at), len(b))
+	u.checkSplit(t, whole, u.ScanAll(t, scanner(), b[:i], b[i:]))
+}
+
+// FuzzSplitKeys is FuzzSplit for protocols whose bytes can be of other messages
+// when cut: the messages have to end where they did, with the same keys.
+func (u *Suite[B]) FuzzSplitKeys(t *testing.T, scanner func() parsers.Scanner, atEnd func(parsers.Scanner) bool, b B, at uint16) {
+	s := scanner()
+	whole, ok := u.whole(t, s, b)
+	if !ok || !atEnd(s) {
+		return
+	}
+	ends := map[int]uint64{}
+	n := 0
+	for _, sp := range whole {
+		n += sp.Len
+		ends[n] = sp.Key
+	}
+	i := min(int(at), len(b))
+	n = 0
+	for _, sp := range u.ScanAll(t, scanner(), b[:i], b[i:]) {
+		if n += sp.Len; n != i && ends[n] != sp.Key {
+			t.Fatalf("cut at %d: span %+v ends at %d, keys %v", i, sp, n, ends)
+		}
+	}
+}
