@@ -1,6 +1,8 @@
 #!/bin/sh
 # Runs every fuzz target of the module for FUZZTIME each, two at a time, one
-# worker each. A finding is printed with the input's file, and is an error.
+# worker each. A finding is printed with the input's file, and is an error. A
+# target that ends with "context deadline exceeded" and no input found nothing:
+# go test says so, now and then, when the time ends while an input is running.
 set -eu
 export GO="${GO:-go}" FUZZTIME="${FUZZTIME:-30s}"
 
@@ -14,7 +16,8 @@ targets() {
 targets | cut -d' ' -f1 | sort -u | xargs "$GO" vet
 targets | xargs -P 2 -L 1 sh -c '
 	out=$(mktemp)
-	if "$GO" test -run "^\$" -fuzz "^$2\$" -fuzztime "$FUZZTIME" -parallel 1 "$1" >"$out" 2>&1; then
+	if "$GO" test -run "^\$" -fuzz "^$2\$" -fuzztime "$FUZZTIME" -parallel 1 "$1" >"$out" 2>&1 ||
+		{ grep -q "^ *context deadline exceeded" "$out" && ! grep -q "Failing input written" "$out"; }; then
 		echo "$1 $2: $(grep -c "^fuzz:" "$out") reports, $(tail -1 "$out")"
 		rm -f "$out"
 	else
