@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -164,11 +163,10 @@ const helloTimeout = 10 * time.Second
 
 // read rebuilds what the peer sends until the stream ends.
 func (e *epoch) read() error {
-	in := bufio.NewReaderSize(e.stream, 1<<16)
 	var held []byte // the beginning of a frame
 	buf := make([]byte, 1<<16)
 	for {
-		n, err := in.Read(buf)
+		n, err := e.stream.Read(buf)
 		held = append(held, buf[:n]...)
 		rest := held
 		for {

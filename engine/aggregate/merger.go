@@ -55,10 +55,8 @@ type pending struct {
 // A pendingGroup is what the Merger knows of a group beyond what is written.
 type pendingGroup struct {
 	next     int32 // an older group of the same key, plus one
-	class    parsers.Class
 	complete bool
 	expect   int // members of the known set, 0 if there is none
-	headers  int // bytes of all headers
 }
 
 // A source is what the Merger keeps of a flow beyond its context.
@@ -158,7 +156,6 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 	pg := &p.groups[g]
 	at := &p.list[g]
 	at.members = append(at.members, member{flow: &src.flow, fields: f})
-	pg.headers += n
 	src.group = int32(g)
 	m.wait(now, src, pg, at, flags)
 	return true

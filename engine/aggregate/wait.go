@@ -42,9 +42,10 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 			}
 		}
 	}
-	if len(g.members) == 1 {
-		pg.class = class
+	if len(g.members) == 1 && class != parsers.ClassUrgent {
+		pg.expect = m.writer.expect(g)
 	}
+	complete := pg.expect >= setMinimum && len(g.members) >= pg.expect
 	switch class {
 	case parsers.ClassUrgent:
 		if !p.urgent {
@@ -54,12 +55,7 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 		if !p.acks {
 			p.acks, p.firstAck = true, now
 		}
-		if len(g.members) == 1 {
-			pg.expect = m.writer.expect(g)
-		}
-		if pg.expect >= setMinimum && len(g.members) >= pg.expect {
-			p.acked = true
-		}
+		p.acked = p.acked || complete
 	default:
 		m.startData(now)
 		if len(g.spans) == 0 {
@@ -68,11 +64,10 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 		switch n := len(g.members); {
 		case n == 1:
 			p.waiting++
-			pg.expect = m.writer.expect(g)
 		case n == 2 && pg.expect == 0:
 			p.bursts++
 		}
-		if !pg.complete && pg.expect >= setMinimum && len(g.members) >= pg.expect {
+		if complete && !pg.complete {
 			pg.complete = true
 			p.complete++
 		}
