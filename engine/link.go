@@ -68,6 +68,7 @@ type epoch struct {
 	last    uint64        // number of the last frame with packets
 	done    uint64        // frames that the peer says it rebuilt
 	pending time.Duration // since when the peer has not got further, short of last; 0 for not at all
+	wrote   time.Duration // when the last frame was written
 	wake    chan struct{} // the writer should look again
 }
 
@@ -320,13 +321,27 @@ func (e *epoch) merge(dst []byte, batch []packet) (_ []byte, err error) {
 			e.pending = now
 		}
 	}
-	if e.owed != 0 && len(dst) == 0 && now-e.owed >= e.link.stall/4 {
+	if at, ok := e.reportAt(); ok && len(dst) == 0 && at <= now {
 		dst = m.Report(dst, now)
 	}
 	if len(dst) > 0 {
-		e.owed = 0
+		e.owed, e.wrote = 0, now
 	}
 	return dst, nil
+}
+
+// reportAt returns when a frame is due that holds no packet: the peer is to be
+// told of its frames before it takes the lane for stalled, and a peer that is
+// silent may not know that this end's address has changed, which it learns from
+// whatever comes next.
+func (e *epoch) reportAt() (at time.Duration, ok bool) {
+	switch {
+	case e.owed != 0:
+		return e.owed + e.link.stall/4, true
+	case e.pending != 0:
+		return e.wrote + e.link.stall/2, true
+	}
+	return 0, false
 }
 
 // next returns how long the writer may sleep, or ErrStall.
@@ -338,8 +353,8 @@ func (e *epoch) next() (time.Duration, error) {
 	if at, _, ok := e.lane.Merger.Deadline(); ok {
 		wait = at - now
 	}
-	if e.owed != 0 {
-		wait = min(wait, e.owed+e.link.stall/4-now)
+	if at, ok := e.reportAt(); ok {
+		wait = min(wait, at-now)
 	}
 	if e.pending != 0 {
 		left := e.pending + e.link.stall - now

@@ -299,6 +299,42 @@ func TestStallEndsTheEpoch(t *testing.T) {
 	})
 }
 
+// An end that waits for word of its frames says something itself before it gives
+// up: its address may have changed, which the other end learns from that.
+func TestSilenceIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wirePair(20*time.Millisecond, 1<<16)
+		b := newBench(t, w)
+		defer b.stop()
+		b.send(0, "before")
+		time.Sleep(5 * time.Second)
+		sent, _ := b.ends[0].snapshot()
+		if sent.Frames != 1 {
+			t.Fatalf("%d frames in quiet times", sent.Frames)
+		}
+		half := w[1].out
+		half.mu.Lock()
+		half.cut = true
+		half.mu.Unlock()
+		b.send(0, "unanswered")
+		time.Sleep(1500 * time.Millisecond)
+		half.mu.Lock()
+		half.cut = false
+		half.mu.Unlock()
+		if sent, _ = b.ends[0].snapshot(); sent.Frames != 3 {
+			t.Errorf("%d frames; after that with the packet one without", sent.Frames-1)
+		}
+		b.send(1, "found you")
+		time.Sleep(10 * time.Second)
+		if got := b.ends[0].epochs.Load(); got != 1 {
+			t.Errorf("%d epochs", got)
+		}
+		if got := fmt.Sprint(b.received(0), b.received(1)); got != "[found you] [before unanswered]" {
+			t.Errorf("arrived: %s", got)
+		}
+	})
+}
+
 // While the carrier takes no more, packets gather and the next frame is larger;
 // what waits too long is dropped, oldest first, and counted.
 func TestBackpressure(t *testing.T) {

@@ -21,6 +21,7 @@ const (
 	minMTU        = 576       // bytes; below it even DNS answers need fragments
 	minMTU6       = 1280      // bytes, RFC 8200 section 5
 	vnetHeader    = 10        // bytes, struct virtio_net_hdr
+	queueLength   = 4096      // packets
 	addrGenNone   = 1         // IN6_ADDR_GEN_MODE_NONE
 	maxNameLength = unix.IFNAMSIZ - 1
 )
@@ -142,6 +143,9 @@ func (t *TUN) open(cfg *TUNConfig) error {
 	if err := t.handle.LinkSetMTU(t.link, t.mtu); err != nil {
 		return fmt.Errorf("TUN device %s: MTU %d: %w", t.name, t.mtu, err)
 	}
+	// The default of 500 overflows when a bulk transfer begins, and messages are
+	// among what the kernel then drops. Past the device the classes queue apart.
+	_ = t.handle.LinkSetTxQLen(t.link, queueLength)
 	if t.offload {
 		// The kernel cuts up for itself what Read could not return at once. Kernels
 		// too old for it lose the rest of such super-segments: TUNStats.Truncated.
