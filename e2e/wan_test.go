@@ -37,7 +37,7 @@ func TestDelay(t *testing.T) {
 		name, line string
 		limit      time.Duration
 	}{
-		{"nodelay", "set_tcp_nodelay true", 4 * 2 * time.Millisecond}, // the aim is 2 ms
+		{"nodelay", "set_tcp_nodelay true", 2 * time.Millisecond},
 		{"nagle", "set_tcp_nodelay false", 60 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,12 +51,12 @@ func TestDelay(t *testing.T) {
 			plain.wantComplete(t, f.subscribers)
 			l.plainRoutes(false)
 			l.tunnel(tunnelOptions{offload: true})
-			m := l.fanOut(f)
-			m.report(t, "sheaf")
-			m.wantComplete(t, f.subscribers)
-			added := m.Latency.P50 - plain.Latency.P50
-			t.Logf("latency added: %.2f ms at p50, %.2f ms at p99", ms(added), ms(m.Latency.P99-plain.Latency.P99))
-			wantWithin(t, "added at p50", added, c.limit, plain, m)
+			inTime(t, func(within func(string, time.Duration, time.Duration)) {
+				m := l.fanOut(f)
+				m.report(t, "sheaf")
+				m.wantComplete(t, f.subscribers)
+				within("added at p50", m.Latency.P50-plain.Latency.P50, c.limit)
+			})
 		})
 	}
 }
@@ -101,12 +101,15 @@ func TestNarrowLink(t *testing.T) {
 	defer l.relay(wire{Rate: 1_000_000, Backlog: 200 * time.Millisecond})()
 	gateways := l.tunnel(tunnelOptions{offload: true})
 	f := fanout{subscribers: 500, rate: 2, length: seconds(10, 6), settle: time.Second}
-	m := l.fanOut(f)
-	m.report(t, "1 Mbit/s")
-	m.wantComplete(t, f.subscribers)
+	inTime(t, func(within func(string, time.Duration, time.Duration)) {
+		m := l.fanOut(f)
+		m.report(t, "1 Mbit/s")
+		m.wantComplete(t, f.subscribers)
+		// At p90: the slowest of 20 messages is as slow without a tunnel, where one
+		// machine does everything.
+		within("until the last subscriber", m.Last.P90, 60*time.Millisecond)
+	})
 	wantNothingLost(t, gateways...)
-	// The aim is 60 ms.
-	wantWithin(t, "until the last subscriber", m.Last.P50, 2*60*time.Millisecond, m)
 }
 
 // Where UDP does not pass, the tunnel runs over TCP.
@@ -148,44 +151,61 @@ func TestAddressChange(t *testing.T) {
 	}
 }
 
-// Bulk beside messages: they have lanes of their own.
+// Bulk beside messages: they have lanes of their own. Bulk is as fast as half of
+// wireguard-go at least, and costs the messages little.
 func TestBulk(t *testing.T) {
-	for _, link := range []struct {
-		name string
-		wire wire
-	}{
-		{"as fast as it goes", wire{}},
-		{"20 Mbit/s", wire{Rate: 20_000_000, Backlog: 50 * time.Millisecond, Delay: 5 * time.Millisecond}},
-	} {
-		t.Run(link.name, func(t *testing.T) {
-			l := newLab(t, 2)
-			l.broker().mosquitto("set_tcp_nodelay true")
-			if link.wire.Rate > 0 {
-				defer l.relay(link.wire)()
-			}
-			l.plainRoutes(true)
-			l.bulkBeside("plain")
-			l.plainRoutes(false)
-			l.tunnel(tunnelOptions{offload: true})
-			alone, beside := l.bulkBeside("sheaf")
-			// The aim is 20 ms; where everything shares two cores it is not all the tunnel's.
-			wantWithin(t, "added at p99", beside.Latency.P99-alone.Latency.P99, 100*time.Millisecond, alone, beside)
-		})
-	}
+	l := newLab(t, 2)
+	l.broker().mosquitto("set_tcp_nodelay true")
+	l.plainRoutes(true)
+	l.bulkBeside("plain")
+	l.plainRoutes(false)
+	end := l.wireguard()
+	wireguard := l.bulkBeside("wireguard-go")
+	end()
+	l.tunnel(tunnelOptions{offload: true})
+	inTime(t, func(within func(string, time.Duration, time.Duration)) {
+		b := l.bulkBeside("sheaf")
+		within("bulk adds at p99", b.beside.Latency.P99-b.alone.Latency.P99, 20*time.Millisecond)
+		if b.rate < wireguard.rate/2 {
+			t.Errorf("bulk: %.0f Mbit/s, less than half of wireguard-go's %.0f", b.rate/1e6, wireguard.rate/1e6)
+		}
+	})
 }
 
-// bulkBeside measures a fan-out alone and beside a bulk transfer, which comes
-// from where the messages come from.
-func (l *lab) bulkBeside(what string) (alone, beside *measurement) {
+// On a narrow link bulk fills the link's own queue, here of 50 ms, in which
+// messages wait like everything else; what is before it they overtake.
+func TestBulkOnNarrowLink(t *testing.T) {
+	l := newLab(t, 2)
+	l.broker().mosquitto("set_tcp_nodelay true")
+	backlog := 50 * time.Millisecond
+	defer l.relay(wire{Rate: 20_000_000, Backlog: backlog, Delay: 5 * time.Millisecond})()
+	l.plainRoutes(true)
+	l.bulkBeside("plain")
+	l.plainRoutes(false)
+	l.tunnel(tunnelOptions{offload: true})
+	inTime(t, func(within func(string, time.Duration, time.Duration)) {
+		b := l.bulkBeside("sheaf")
+		within("bulk adds at p99", b.beside.Latency.P99-b.alone.Latency.P99, backlog+20*time.Millisecond)
+	})
+}
+
+// A bulk is a fan-out alone, and beside a bulk transfer that comes from where the
+// messages come from.
+type bulk struct {
+	alone, beside *measurement
+	rate          float64 // of the transfer, bits a second
+}
+
+func (l *lab) bulkBeside(what string) *bulk {
 	t := l.t
 	t.Helper()
 	f := fanout{subscribers: 100, rate: 20, length: 3 * time.Second, settle: time.Second}
-	alone = l.fanOut(f)
-	alone.report(t, what+", alone")
-	alone.wantComplete(t, f.subscribers)
-	var bulk sync.WaitGroup
-	beside = l.fanOutWith(f, func() {
-		bulk.Go(func() {
+	b := &bulk{alone: l.fanOut(f)}
+	b.alone.report(t, what+", alone")
+	b.alone.wantComplete(t, f.subscribers)
+	var transfer sync.WaitGroup
+	b.beside = l.fanOutWith(f, func() {
+		transfer.Go(func() {
 			out := l.iperf(l.clients(), l.broker(), "-t", "2", "-R")
 			var report struct {
 				End struct {
@@ -200,13 +220,14 @@ func (l *lab) bulkBeside(what string) (alone, beside *measurement) {
 			if err := json.Unmarshal(out, &report); err != nil {
 				t.Errorf("iperf3: %v", err)
 			}
-			t.Logf("%s: bulk: %.1f Mbit/s, %d segments resent", what, report.End.Received.Rate/1e6, report.End.Sent.Retransmits)
+			b.rate = report.End.Received.Rate
+			t.Logf("%s: bulk: %.1f Mbit/s, %d segments resent", what, b.rate/1e6, report.End.Sent.Retransmits)
 		})
 	})
-	bulk.Wait()
-	beside.report(t, what+", beside bulk")
-	beside.wantComplete(t, f.subscribers)
+	transfer.Wait()
+	b.beside.report(t, what+", beside bulk")
+	b.beside.wantComplete(t, f.subscribers)
 	t.Logf("%s: bulk adds %.1f ms at p50, %.1f ms at p99", what,
-		ms(beside.Latency.P50-alone.Latency.P50), ms(beside.Latency.P99-alone.Latency.P99))
-	return alone, beside
+		ms(b.beside.Latency.P50-b.alone.Latency.P50), ms(b.beside.Latency.P99-b.alone.Latency.P99))
+	return b
 }

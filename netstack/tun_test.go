@@ -75,8 +75,8 @@ func TestOpenTUN(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := link.Attrs(); a.MTU != 1400 || a.Flags&net.FlagUp == 0 {
-		t.Errorf("MTU %d, flags %s", a.MTU, a.Flags)
+	if a := link.Attrs(); a.MTU != 1400 || a.Flags&net.FlagUp == 0 || a.TxQLen != queueLength {
+		t.Errorf("MTU %d, flags %s, a queue of %d", a.MTU, a.Flags, a.TxQLen)
 	}
 	var have []string
 	addresses, _ := netlink.AddrList(link, netlink.FAMILY_ALL)

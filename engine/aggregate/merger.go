@@ -6,6 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
 
 	"sheaf/parsers"
 	"sheaf/tunnel/wire"
@@ -70,6 +71,7 @@ type source struct {
 	group  int32         // its last group in that frame
 	acks   uint16        // pure acknowledgements in that frame
 	acked  time.Duration // when its last message came that only acknowledges
+	told   seqnum.Value  // what it acknowledged last without data; 0 for nothing
 }
 
 // Add takes an IP packet, borrowed for the call. Time is whatever clock the

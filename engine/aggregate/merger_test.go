@@ -45,6 +45,7 @@ func TestDeadline(t *testing.T) {
 		{name: "acknowledgements wait longer", in: []moment{{10 * ms, ack(1, 5)}}, at: 35 * ms, why: FlushAck},
 		{name: "and ride with data", in: []moment{{10 * ms, ack(1, 5)}, {12 * ms, data(2, "a")}}, at: 17 * ms, why: FlushWindow},
 		{name: "but not of a busy flow", in: []moment{{10 * ms, ack(1, 1)}, {10 * ms, ack(1, 2)}, {11 * ms, ack(1, 3)}, {12 * ms, ack(1, 4)}}, at: 17 * ms, why: FlushWindow},
+		{name: "nor what is for whole segments", in: []moment{{10 * ms, ack(1, 1)}, {12 * ms, ack(1, 2897)}}, at: 17 * ms, why: FlushWindow},
 		{name: "PUBACK is one", in: []moment{{10 * ms, mqtt(0x40, 2, 0, 9)}}, at: 35 * ms, why: FlushAck},
 		{name: "a SYN goes at once", in: []moment{{10 * ms, data(2, "a")}, {12 * ms, flag(flagSYN)}}, at: 12 * ms, why: FlushUrgent},
 		{name: "a FIN", in: []moment{{12 * ms, flag(flagFIN | flagACK)}}, at: 12 * ms, why: FlushUrgent},

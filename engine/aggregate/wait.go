@@ -3,6 +3,8 @@ package aggregate
 import (
 	"time"
 
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+
 	"sheaf/parsers"
 )
 
@@ -14,9 +16,12 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 	case flags&(flagSYN|flagFIN|flagRST) != 0:
 		class = parsers.ClassUrgent
 	case g.kind.tcp() && len(g.spans) == 0:
-		// A flow that acknowledges often is filling its window: its sender
-		// waits for these.
-		if src.acks++; src.acks < busyAcks {
+		// A flow that acknowledges often, or whole segments, is filling its
+		// window: its sender waits for these.
+		ack := seqnum.Value(m.seg.Ack)
+		full := src.told != 0 && src.told.Add(fullAck).LessThanEq(ack)
+		src.told = ack
+		if src.acks++; src.acks < busyAcks && !full {
 			class = parsers.ClassAck
 		}
 	case g.kind == kindIP4 && src.key.Proto == protoICMP, g.kind == kindIP6 && src.key.Proto == protoICMPv6:
@@ -78,6 +83,10 @@ const (
 	// busyAcks is how many acknowledgements of one flow wait in one frame
 	// before the flow counts as busy.
 	busyAcks = 4
+	// fullAck is how many bytes an acknowledgement is for, at least, where a
+	// receiver acknowledges every second full-sized segment (RFC 9293 section
+	// 3.8.6.3), whatever the path's MTU.
+	fullAck = 2 * 1200
 	// thinAcks is how many times AckWait lie between the acknowledging messages
 	// of a flow that is not busy.
 	thinAcks = 4
