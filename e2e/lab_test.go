@@ -152,17 +152,31 @@ func (l *lab) broker() *site  { return l.sites[1] }
 func (l *lab) brokerAddress() netip.AddrPort { return netip.AddrPortFrom(l.broker().host4, 1883) }
 
 // plainRoutes lets the gateways forward over the WAN, or ends that: what a
-// tunnel is compared with.
+// tunnel is compared with. The routes are for the halves of each prefix, and so
+// come before those into a tunnel.
 func (l *lab) plainRoutes(on bool) {
 	do := map[bool]string{true: "add", false: "del"}[on]
 	for _, s := range l.sites {
 		for _, o := range l.sites {
-			if s != o {
-				s.gw.ip(fmt.Sprintf("route %s %s via %s", do, o.net4, o.wan4),
-					fmt.Sprintf("route %s %s via %s", do, o.net6, o.wan6))
+			if s == o {
+				continue
+			}
+			for _, half := range halves(o.net4) {
+				s.gw.ip(fmt.Sprintf("route %s %s via %s", do, half, o.wan4))
+			}
+			for _, half := range halves(o.net6) {
+				s.gw.ip(fmt.Sprintf("route %s %s via %s", do, half, o.wan6))
 			}
 		}
 	}
+}
+
+// halves returns the two prefixes that make up p.
+func halves(p netip.Prefix) [2]netip.Prefix {
+	upper := p.Addr().AsSlice()
+	upper[p.Bits()/8] |= 0x80 >> (p.Bits() % 8)
+	a, _ := netip.AddrFromSlice(upper)
+	return [2]netip.Prefix{netip.PrefixFrom(p.Addr(), p.Bits()+1), netip.PrefixFrom(a, p.Bits()+1)}
 }
 
 func (l *lab) node(name string) *node {

@@ -13,12 +13,8 @@ func TestLossAndDelay(t *testing.T) {
 	l := newLab(t, 2)
 	l.broker().mosquitto()
 	defer l.relay(wire{Delay: 20 * time.Millisecond, Loss: 0.01})()
-	l.plainRoutes(true)
 	f := fanout{subscribers: 100, rate: 20, length: 4 * time.Second, settle: 3 * time.Second}
-	plain := l.fanOut(f)
-	plain.report(t, "plain")
-	plain.wantComplete(t, f.subscribers)
-	l.plainRoutes(false)
+	l.plainly(f)
 	gateways := l.tunnel(tunnelOptions{offload: true})
 	for qos := range byte(2) {
 		f.qos, f.length = qos, seconds(6, 5)
@@ -30,28 +26,25 @@ func TestLossAndDelay(t *testing.T) {
 }
 
 // A link of 20 ms each way. A broker that waits for acknowledgements before it
-// sends a small segment (Nagle; mosquitto's default) waits for the tunnel's
-// holding back of acknowledgements too, where messages come faster than they.
+// sends a small segment (Nagle; mosquitto's default) sends a message every 50 ms
+// in time only if the acknowledgements are not held back. The limits are twice
+// those of a link without delay: whoever has slept for 20 ms takes longer to wake.
 func TestDelay(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
 		limit      time.Duration
 	}{
-		{"nodelay", "set_tcp_nodelay true", 2 * time.Millisecond},
-		{"nagle", "set_tcp_nodelay false", 60 * time.Millisecond},
+		{"nodelay", "set_tcp_nodelay true", 4 * time.Millisecond},
+		{"nagle", "set_tcp_nodelay false", 4 * time.Millisecond},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, 2)
 			l.broker().mosquitto(c.line)
 			defer l.relay(wire{Delay: 20 * time.Millisecond})()
 			f := fanout{subscribers: 100, rate: 20, length: 4 * time.Second}
-			l.plainRoutes(true)
-			plain := l.fanOut(f)
-			plain.report(t, "plain")
-			plain.wantComplete(t, f.subscribers)
-			l.plainRoutes(false)
 			l.tunnel(tunnelOptions{offload: true})
 			inTime(t, func(within func(string, time.Duration, time.Duration)) {
+				plain := l.plainly(f)
 				m := l.fanOut(f)
 				m.report(t, "sheaf")
 				m.wantComplete(t, f.subscribers)

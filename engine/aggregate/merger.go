@@ -49,7 +49,7 @@ type pending struct {
 
 	firstData, firstAck, last, urgentAt time.Duration
 	data, acks, urgent, full            bool
-	acked                               bool // all of a known set have acknowledged
+	acked, mostly                       bool // all of a known set have acknowledged; half of one
 	waiting, complete, bursts           int  // groups of data; those that nobody is missing from; those that may be a burst
 }
 

@@ -122,6 +122,39 @@ func TestComplete(t *testing.T) {
 	})
 }
 
+// Where half of a known set has acknowledged, the others are not waited for long.
+func TestLateAcknowledgement(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(10)
+	for range 3 {
+		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
+		p.due(f.now + 40*ms)
+	}
+	m := &p.ends[0].Merger
+	n := 0
+	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+		if d == 1 {
+			p.run(d, now, b)
+			return
+		}
+		n++
+		m.Add(now, b)
+		want := now + 2*ms
+		switch {
+		case n < 5:
+			want = 0 // not for quiet
+		case n == 10:
+			want = now
+		}
+		if at, why, _ := m.Deadline(); (why == FlushQuiet || why == FlushComplete) != (want != 0) || want != 0 && at != want {
+			t.Errorf("after %d of 10 acknowledgements: due at %v for %v", n, at-now, why)
+		}
+	})
+	if n != 10 {
+		t.Errorf("%d acknowledgements", n)
+	}
+}
+
 func TestFull(t *testing.T) {
 	p := newPair(t, Config{})
 	s := segment{client: 1, flags: 0x18}

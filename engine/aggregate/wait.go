@@ -61,6 +61,7 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 			p.acks, p.firstAck = true, now
 		}
 		p.acked = p.acked || complete
+		p.mostly = p.mostly || pg.expect >= setMinimum && len(g.members) >= pg.expect/2
 	default:
 		m.startData(now)
 		if len(g.spans) == 0 {
@@ -87,6 +88,9 @@ const (
 	// receiver acknowledges every second full-sized segment (RFC 9293 section
 	// 3.8.6.3), whatever the path's MTU.
 	fullAck = 2 * 1200
+	// ackQuiet is how many times Quiet end the wait for the rest of a known set
+	// of acknowledgements of which half has come.
+	ackQuiet = 2
 	// thinAcks is how many times AckWait lie between the acknowledging messages
 	// of a flow that is not busy.
 	thinAcks = 4
@@ -127,6 +131,11 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 	if p.acks {
 		if ack := p.firstAck + m.cfg.AckWait; ack < at {
 			at, why = ack, FlushAck
+		}
+		// Where a host delays its acknowledgement, those of the others are not to
+		// wait for it: a broker with Nagle on holds its next message for them.
+		if quiet := p.last + ackQuiet*m.cfg.Quiet; p.mostly && p.waiting == 0 && quiet < at {
+			at, why = quiet, FlushQuiet
 		}
 	}
 	return at, why, true
