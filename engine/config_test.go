@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,7 +128,58 @@ func TestSaveRoute(t *testing.T) {
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o640 {
 		t.Errorf("mode %v", info.Mode())
 	}
+	for range 2 {
+		if err := ForgetRoute(path, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b, _ = os.ReadFile(path); string(b) != text {
+		t.Errorf("written:\n%s\nexpected:\n%s", b, text)
+	}
+	if err := ForgetRoute(path, Route{netip.MustParsePrefix("10.1.0.0/16"), "plant-7"}); err != nil {
+		t.Error(err)
+	}
+	err := ForgetRoute(path, Route{netip.MustParsePrefix("10.5.0.1/32"), "plant-7"})
+	if err == nil || !strings.Contains(err.Error(), `nothing else lies behind [[peer]] "plant-7"`) {
+		t.Errorf("without its last: %v", err)
+	}
 	if err := SaveRoute(path, Route{r.Prefix, "nobody"}); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
 		t.Errorf("unknown peer: %v", err)
+	}
+}
+
+func TestEditAllowed(t *testing.T) {
+	p := netip.MustParsePrefix("10.9.0.0/16")
+	for _, tt := range []struct{ list, with string }{
+		{``, `"10.9.0.0/16"`},
+		{`"10.1.0.0/16"`, `"10.1.0.0/16", "10.9.0.0/16"`},
+		{`"10.1.0.0/16",`, `"10.1.0.0/16", "10.9.0.0/16",`},
+		{` '10.1.0.0/16' `, ` '10.1.0.0/16', "10.9.0.0/16" `},
+		{"\n  \"10.1.0.0/16\", # the plant\n", "\n  \"10.1.0.0/16\", \"10.9.0.0/16\", # the plant\n"},
+	} {
+		if got := withAllowed(tt.list, p); got != tt.with {
+			t.Errorf("%q with: %q, expected %q", tt.list, got, tt.with)
+		}
+		if tt.list == "" {
+			continue // which a configuration may not have
+		}
+		text := func(list string) string {
+			return strings.Replace(good(t), "allowed = [", "allowed = ["+list+"]\n#", 1)
+		}
+		cfg, err := ParseConfig([]byte(text(withoutAllowed(tt.with, p))))
+		if err != nil || slices.Contains(cfg.Peers[0].Allowed, Prefix{p}) || len(cfg.Peers[0].Allowed) != strings.Count(tt.list, "/16") {
+			t.Errorf("%q without: %q: %v", tt.with, withoutAllowed(tt.with, p), err)
+		}
+	}
+	for _, tt := range []struct{ list, without string }{
+		{`"10.1.0.0/16", "10.9.0.0/16", "10.2.0.0/16"`, `"10.1.0.0/16", "10.2.0.0/16"`},
+		{`"10.9.0.0/16", "10.2.0.0/16"`, `"10.2.0.0/16"`},
+		{`"10.1.0.0/16", "10.9.0.0/16"`, `"10.1.0.0/16"`},
+		{`"10.9.0.0/16"`, ``},
+		{`"10.1.0.0/16"`, `"10.1.0.0/16"`},
+	} {
+		if got := withoutAllowed(tt.list, p); got != tt.without {
+			t.Errorf("%q without: %q, expected %q", tt.list, got, tt.without)
+		}
 	}
 }

@@ -24,7 +24,7 @@ that. The peer may then send from the subnet, and packets to it go through the
 tunnel. The gateway at the other end must allow the way back.`,
 		Example: `  sheaf route list
   sheaf route add 10.3.0.0/16 plant-7 --save /etc/sheaf/sheaf.toml
-  sheaf route del 10.3.0.0/16`,
+  sheaf route del 10.3.0.0/16 --save /etc/sheaf/sheaf.toml`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -100,10 +100,11 @@ anew; with --save beyond that.`,
 }
 
 func newRouteDel(control *string) *cobra.Command {
-	return &cobra.Command{
+	var save string
+	cmd := &cobra.Command{
 		Use: "del SUBNET [PEER]", Short: "End the route of a subnet",
 		Long: `del ends the route of a subnet, to PEER if that is given, until the gateway ends
-or reads its configuration anew: what is written there has to be removed there.`,
+or reads its configuration anew; with --save beyond that.`,
 		Args:              subnetArgs(1, 2, "SUBNET [PEER], such as 10.3.0.0/16"),
 		ValidArgsFunction: completePeers(control),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -131,10 +132,18 @@ or reads its configuration anew: what is written there has to be removed there.`
 			if err := client.DelRoute(cmd.Context(), r); err != nil {
 				return routeTrouble(err, *control)
 			}
+			if save != "" {
+				if err := engine.ForgetRoute(save, r); err != nil {
+					return fmt.Errorf("the route has ended, but that was not saved: %w", err)
+				}
+			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%v is no longer behind %s\n", r.Prefix, printable(r.Peer))
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&save, "save", "", "also remove the subnet from the peer in this configuration `FILE`")
+	_ = cmd.MarkFlagFilename("save", "toml") // fails only for a flag that is not there
+	return cmd
 }
 
 // subnetArgs checks the number of arguments.

@@ -54,6 +54,16 @@ func TestRoute(t *testing.T) {
 	if err := json.Unmarshal([]byte(route("list", "--json").stdout), &routes); err != nil || len(routes) != 2 || routes[1].Peer != "broker" {
 		t.Errorf("%v, %v", routes, err)
 	}
+	before, _ := os.ReadFile(saved)
+	if got := route("add", "10.6.0.0/16", "broker", "--save", saved); got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := route("del", "10.6.0.0/16", "--save", saved); got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+	if after, _ := os.ReadFile(saved); string(after) != string(before) {
+		t.Errorf("added and removed:\n%s", after)
+	}
 	b, err := os.ReadFile(saved)
 	if err != nil || !strings.Contains(string(b), `"10.200.0.1/32"`) || !strings.Contains(string(b), "# the servers") {
 		t.Errorf("%v\n%s", err, b)
