@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -66,6 +67,7 @@ type tunnelOptions struct {
 	offload  bool   // of the TUN devices
 	top      string // further lines for the top of each file
 	mtu      int
+	endpoint string // that the others call, if not the broker's gateway by its address
 }
 
 // tunnel starts the program on every gateway: the broker's listens, the others
@@ -116,7 +118,7 @@ func (l *lab) configure(o tunnelOptions) []*gateway {
 				if o.outside6 {
 					outside = "[" + p.site.wan6.String() + "]"
 				}
-				fmt.Fprintf(b, "endpoint = \"%s:4747\"\n", outside)
+				fmt.Fprintf(b, "endpoint = %q\n", cmp.Or(o.endpoint, outside+":4747"))
 			}
 		}
 		if err := os.WriteFile(g.config, []byte(b.String()), 0o600); err != nil {

@@ -206,6 +206,7 @@ func removeNamespace(ns string) {
 		}
 	}
 	_ = exec.Command("ip", "netns", "del", ns).Run()
+	_ = os.RemoveAll(filepath.Join("/etc/netns", ns))
 }
 
 // removeStale removes the namespaces of test processes that were killed.
@@ -267,6 +268,20 @@ func (n *node) ip(lines ...string) {
 func (n *node) sysctl(settings ...string) {
 	n.lab.t.Helper()
 	n.run("sysctl", append([]string{"-q", "-w"}, settings...)...)
+}
+
+// hosts makes the lines the node's hosts(5) file, for programs that are started
+// after it did so first.
+func (n *node) hosts(lines string) {
+	n.lab.t.Helper()
+	dir := filepath.Join("/etc/netns", n.ns) // which ip netns exec puts over /etc
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 localhost\n"+lines+"\n"), 0o644)
+	}
+	if err != nil {
+		n.lab.t.Fatal(err)
+	}
 }
 
 // plain turns a device's offloads off: a packet is then what would be on a cable.

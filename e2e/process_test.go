@@ -201,6 +201,8 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"relay":     role(relay),
 	"odd":       role(sendOdd),
 	"connect":   role(connectMany),
+
+	"time-connects": role(timeConnects),
 }
 
 func role[A, R any](f func(A) (R, error)) func([]byte) (any, error) {

@@ -144,6 +144,33 @@ func TestAddressChange(t *testing.T) {
 	}
 }
 
+// A broker's gateway that moves to another address: the others find it by its
+// name, as soon as that stands for the new one.
+func TestBrokerAddressChange(t *testing.T) {
+	l := newLab(t, 2)
+	l.broker().mosquitto()
+	caller := l.clients().gw
+	caller.hosts("192.0.2.2 broker.example")
+	gateways := l.tunnel(tunnelOptions{offload: true, endpoint: "broker.example:4747"})
+	f := fanout{subscribers: 100, rate: 20, length: 4 * time.Second, settle: 8 * time.Second}
+	var back time.Duration
+	m := l.fanOutWith(f, func() {
+		l.broker().gw.ip("addr add 192.0.2.102/24 dev wan0", "addr del 192.0.2.2/24 dev wan0")
+		_, _ = l.broker().gw.try("ip", "addr", "add", "192.0.2.102/24", "dev", "wan0")
+		caller.hosts("192.0.2.102 broker.example")
+		begin := time.Now()
+		eventually(t, 20*time.Second, func() string {
+			p := gateways[0].mustStatus().Peers[0]
+			return missingUnless(p.Up && strings.HasPrefix(p.Remote, "192.0.2.102:"), "not connected to the new address, but "+p.Remote)
+		})
+		l.waitUp(gateways...)
+		back = time.Since(begin)
+	})
+	m.report(t, "with the broker's gateway moved")
+	t.Logf("connected anew after %v", back.Round(10*time.Millisecond))
+	m.wantComplete(t, f.subscribers)
+}
+
 // Bulk beside messages: they have lanes of their own. Bulk is as fast as half of
 // wireguard-go at least, and costs the messages little.
 func TestBulk(t *testing.T) {
