@@ -103,7 +103,7 @@ func TestControl(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	for _, want := range []string{`sheaf_peer_up{peer="a"} 0`, `sheaf_flushes_total{lane="messages",peer="b",reason="window"} 0`, `sheaf_bytes_total{direction="sent",layer="wire",peer="a"} 0`} {
+	for _, want := range []string{`sheaf_peer_up{peer="a"} 0`, `sheaf_flushes_total{lane="messages",peer="b",reason="window"} 0`, `sheaf_bytes_total{direction="sent",layer="wire",peer="a"} 0`, `sheaf_wait_seconds_count{lane="bulk",peer="a"} 0`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in the metrics (%v):\n%s", want, err, text)
 		}

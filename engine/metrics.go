@@ -22,6 +22,7 @@ var (
 	metricDropped  = metric("dropped_packets_total", "Packets dropped because they waited too long.", "peer", "lane")
 	metricVerbatim = metric("verbatim_packets_total", "Packets carried as they are.", "peer", "lane")
 	metricContexts = metric("contexts_total", "Contexts announced.", "peer", "lane")
+	metricWaits    = metric("wait_seconds", "How long packets waited for their frame. The sum is of all packets sent, the count is their number.", "peer", "lane")
 	metricFlushes  = metric("flushes_total", "Frames by the reason that they were written for.", "peer", "lane", "reason")
 	metricHits     = metric("similarity_hits_total", "Spans by the criterion that found them a template.", "peer", "lane", "criterion")
 	metricMessages = metric("messages_total", "Messages sent, by protocol and kind.", "peer", "protocol", "message")
@@ -65,6 +66,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			count(metricDropped, float64(l.Dropped), p.Name, l.Class)
 			count(metricVerbatim, float64(l.Verbatim), p.Name, l.Class)
 			count(metricContexts, float64(l.Contexts), p.Name, l.Class)
+			out <- prometheus.MustNewConstSummary(metricWaits, l.Packets, l.Waited.Seconds(), nil, p.Name, l.Class)
 			for reason, n := range l.Flushes {
 				count(metricFlushes, float64(n), p.Name, l.Class, reason)
 			}

@@ -62,6 +62,9 @@ type LaneStatus struct {
 	DroppedBytes uint64                `json:"dropped_bytes"`
 	Evicted      uint64                `json:"evicted"` // contexts that gave way
 	Verbatim     uint64                `json:"verbatim"`
+	Packets      uint64                `json:"packets"`         // sent
+	Waited       time.Duration         `json:"waited_ns"`       // of those together, until a frame took them
+	Longest      time.Duration         `json:"longest_wait_ns"` // of one of them
 	Contexts     uint64                `json:"contexts"`
 	Flushes      map[string]uint64     `json:"flush_reasons"`
 	Hits         map[string]uint64     `json:"similarity_hits"`
@@ -148,6 +151,7 @@ func (t *Traffic) add(o Traffic) {
 func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	s := LaneStatus{
 		Class: l.class.String(), Up: l.up.Load(), Epochs: l.epochs.Load(),
+		Packets: sent.Packets, Waited: sent.Waited, Longest: sent.Longest,
 		Verbatim: sent.Verbatim, Contexts: sent.Contexts, Evicted: sent.Evicted,
 		Messages: map[MessageKind]uint64{},
 		Flushes:  map[string]uint64{}, Hits: map[string]uint64{}, Where: map[string]WhereTotal{},

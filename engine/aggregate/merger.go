@@ -45,12 +45,13 @@ type pending struct {
 	packets int
 	bytes   int
 	digest  uint32
-	barrier int32 // index of the last group that nothing may overtake
+	waited  time.Duration // of its packets together, until the last came
+	barrier int32         // index of the last group that nothing may overtake
 
-	firstData, firstAck, last, urgentAt time.Duration
-	data, acks, urgent, full            bool
-	acked, mostly                       bool // all of a known set have acknowledged; half of one
-	waiting, complete, bursts           int  // groups of data; those that nobody is missing from; those that may be a burst
+	oldest, firstData, firstAck, last, urgentAt time.Duration
+	data, acks, urgent, full                    bool
+	acked, mostly                               bool // all of a known set have acknowledged; half of one
+	waiting, complete, bursts                   int  // groups of data; those that nobody is missing from; those that may be a burst
 }
 
 // A pendingGroup is what the Merger knows of a group beyond what is written.
@@ -87,6 +88,10 @@ func (m *Merger) Add(now time.Duration, packet []byte) {
 		m.verbatim(now, packet)
 	}
 	p := &m.pending
+	if p.packets == 0 {
+		p.oldest, p.last = now, now
+	}
+	p.waited += time.Duration(p.packets) * (now - p.last)
 	p.last = now
 	p.packets++
 	p.bytes += len(packet)
@@ -379,6 +384,10 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 
 	s := &m.stats
 	s.Frames++
+	if p.packets > 0 {
+		s.Waited += p.waited + time.Duration(p.packets)*(now-p.last)
+		s.Longest = max(s.Longest, now-p.oldest)
+	}
 	if p.urgent {
 		m.paced = now + m.cfg.Pace
 	}

@@ -192,6 +192,23 @@ func TestOrderWithinFlow(t *testing.T) {
 	}
 }
 
+// What packets wait is from when they came, each for itself.
+func TestWaits(t *testing.T) {
+	l, _ := NewLane(Config{Registry: builtin.Registry()})
+	m := &l.Merger
+	for frame, want := range []time.Duration{5 + 3 + 1, 2 * (5 + 3 + 1)} {
+		begin := time.Duration(frame+1) * time.Second
+		for i := range 3 {
+			m.Add(begin+time.Duration(i)*2*ms, data(i+1, "a").packet())
+		}
+		m.Flush(nil, begin+5*ms, FlushWindow)
+		m.Report(nil, begin+9*ms) // in which nothing waited
+		if s := m.Stats(); s.Waited != want*ms || s.Longest != 5*ms {
+			t.Errorf("waited %v, the longest %v", s.Waited, s.Longest)
+		}
+	}
+}
+
 func TestStatsAddUp(t *testing.T) {
 	p := newPair(t, Config{})
 	f := newFanout(20)

@@ -1,6 +1,10 @@
 package aggregate
 
-import "sheaf/parsers"
+import (
+	"time"
+
+	"sheaf/parsers"
+)
 
 // A Reason is why a frame was written when it was.
 type Reason uint8
@@ -50,6 +54,8 @@ type Stats struct {
 	In          [NumParts]uint64
 	Out         [NumParts]float64
 	Flushes     [numReasons]uint64
+	Waited      time.Duration // from Add to the frame, of all packets together
+	Longest     time.Duration // of one of them
 	Hits        [NumHits]uint64
 	NoHits      uint64 // spans that found nothing to be compared with
 	Messages    map[EventKey]*EventStats
@@ -67,6 +73,8 @@ func (s *Stats) Accumulate(o *Stats) {
 	s.Contexts += o.Contexts
 	s.Evicted += o.Evicted
 	s.NoHits += o.NoHits
+	s.Waited += o.Waited
+	s.Longest = max(s.Longest, o.Longest)
 	for i := range o.In {
 		s.In[i] += o.In[i]
 		s.Out[i] += o.Out[i]

@@ -147,7 +147,7 @@ func saved(t *engine.Traffic) string {
 
 // writeLanes writes a row for each lane.
 func writeLanes(w io.Writer, p *engine.PeerStatus) {
-	t := newTable("lane", "", "\tepochs", "\tdropped", "\tverbatim", "\tflows met", "last epoch ended because of")
+	t := newTable("lane", "", "\tepochs", "\tdropped", "\tverbatim", "\tflows met", "\twaited", "\tlongest", "last epoch ended because of")
 	for i := range p.Lanes {
 		l := &p.Lanes[i]
 		state := "down"
@@ -155,7 +155,7 @@ func writeLanes(w io.Writer, p *engine.PeerStatus) {
 			state = "up"
 		}
 		t.add(printable(l.Class), state, number(l.Epochs), number(l.Dropped), number(l.Verbatim), number(l.Contexts),
-			cmp.Or(oneLine(l.Ended), "-"))
+			milliseconds(l.Waited/time.Duration(max(l.Packets, 1))), milliseconds(l.Longest), cmp.Or(oneLine(l.Ended), "-"))
 	}
 	t.write(w)
 }

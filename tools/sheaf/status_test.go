@@ -35,6 +35,7 @@ func sampleStatus(seconds uint64) *engine.Status {
 				Lanes: []engine.LaneStatus{
 					{
 						Class: "messages", Up: true, Epochs: 2, Ended: "no progress for 2s", Dropped: 1200, Verbatim: 7, Contexts: 40,
+						Packets: 2000, Waited: 3400 * time.Millisecond, Longest: 31 * time.Millisecond,
 						Flushes: map[string]uint64{"window": 5, "complete": 7000, "quiet": 0},
 						Hits:    map[string]uint64{"event": 7100, "content": 2},
 						Where: map[string]engine.WhereTotal{
