@@ -3,6 +3,7 @@
 // gives the same packets back, byte for byte.
 //
 //	merger.go    a packet becomes fields and spans, and joins a group
+//	mask.go      with its masks taken off,
 //	trust.go     unless its spans or its header would not come out the same
 //	wait.go      how long it may wait there
 //	writer.go    what the writing end looks up in order to tell the peer

@@ -150,7 +150,7 @@ func (x *Expander) payloadOf(g *group, i int) []byte {
 	v := i * g.holes
 	for k := range g.spans {
 		s := &g.spans[k]
-		at := 0
+		at, from, first := 0, len(b), v
 		for _, h := range s.holes {
 			b = append(b, s.body[at:h.at]...)
 			b = h.append(b, g.values[v], x.texts)
@@ -158,6 +158,9 @@ func (x *Expander) payloadOf(g *group, i int) []byte {
 			v++
 		}
 		b = append(b, s.body[at:]...)
+		if len(s.holes) > 0 {
+			s.mask(b[from:], g.values[first])
+		}
 	}
 	x.body = b
 	return b

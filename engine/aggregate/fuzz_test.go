@@ -30,6 +30,17 @@ func bases() [][]byte {
 		out = append(out, s.packet())
 	}
 	out = append(out, syn(), udp(), icmp(), fragment(), ipv6tcp())
+	// WebSocket, masked, from a flow of its own: whole frames, one with two
+	// messages, and one in three segments.
+	two := frame(0x0badcafe, append(publish("m/1", "one", 3), publish("m/2", "two", 0)...))
+	large := frame(0x12345678, publish("m/large", string(make([]byte, 2000)), 9))
+	s := segment{client: 5, port: 7, flags: 0x18, window: 64, seq: 5000, ack: 6000, tsval: 70, tsecr: 80}
+	for _, payload := range [][]byte{frame(0xdeadbeef, publish("m/1", `{"seq":1}`, 1)), two, large[:3], large[3:1001], large[1001:]} {
+		s.payload = payload
+		out = append(out, s.packet())
+		s.seq += uint32(len(payload))
+		s.id++
+	}
 	return out
 }
 
@@ -176,6 +187,11 @@ func seeds(f *testing.F) {
 		long = append(long, byte(2*(i%29)), byte(0x20*(i%3)|i&1), byte(i))
 	}
 	f.Add(long)
+	masked := []byte{}
+	for i := range 12 { // the last five bases in turn, then the next segments of the flow
+		masked = append(masked, byte(2*(len(bases())-5+i%5)), 0x20, 50, 200, 0x60, 100)
+	}
+	f.Add(masked)
 	f.Add([]byte{250, 0, 3, 0x45, 0, 0, 255, 0x40, 0})
 }
 

@@ -6,7 +6,7 @@ import "sheaf/parsers"
 type hole struct {
 	at      int // in the body without its holes
 	kind    parsers.HoleKind
-	width   uint8 // bytes, for HoleBig
+	width   uint8 // bytes, for HoleBig; of a HoleMask see withKey
 	counter uint8
 	step    uint8
 }
@@ -14,10 +14,30 @@ type hole struct {
 // holeOf returns the hole of a span, behind out bytes of holes before it.
 func holeOf(h *parsers.Hole, out int) hole {
 	r := hole{at: h.Off - out, kind: h.Kind, counter: h.Counter, step: h.Step}
-	if h.Kind == parsers.HoleBig {
+	switch {
+	case h.Kind == parsers.HoleBig:
 		r.width = uint8(h.Len)
+	case h.Kind == parsers.HoleMask && h.Len > 0:
+		r.width = withKey
+	case h.Kind == parsers.HoleMask:
+		r.width = h.Phase
 	}
 	return r
+}
+
+// withKey is the width of a HoleMask that is the key's own bytes. Less is the
+// phase of a mask that goes on, whose key is the flow's.
+const withKey = 4
+
+// valid tells whether h can be the i-th hole of a span, wherever it is.
+func (h hole) valid(i int) bool {
+	switch h.kind {
+	case parsers.HoleBig:
+		return h.width >= 1 && h.width <= 8
+	case parsers.HoleMask:
+		return i == 0 && h.width <= withKey
+	}
+	return true
 }
 
 // textValue stands for a text of n bytes at an offset in memory.texts.
@@ -31,6 +51,8 @@ func (h hole) len(v uint64) int {
 	switch h.kind {
 	case parsers.HoleBig:
 		return int(h.width)
+	case parsers.HoleMask:
+		return int(h.width &^ (withKey - 1))
 	case parsers.HoleText:
 		return int(v & 0xff)
 	}
@@ -50,12 +72,12 @@ func (h hole) append(dst []byte, v uint64, texts []byte) []byte {
 	dst = append(dst, make([]byte, n)...)
 	b := dst[len(dst)-n:]
 	for i := n - 1; i >= 0; i-- {
-		if h.kind == parsers.HoleBig {
-			b[i] = byte(v)
-			v >>= 8
-		} else {
+		if h.kind == parsers.HoleDecimal {
 			b[i] = byte('0' + v%10)
 			v /= 10
+		} else {
+			b[i] = byte(v)
+			v >>= 8
 		}
 	}
 	return dst
@@ -63,7 +85,10 @@ func (h hole) append(dst []byte, v uint64, texts []byte) []byte {
 
 // wrap brings a number into what fits the hole.
 func (h hole) wrap(v uint64) uint64 {
-	if h.kind == parsers.HoleBig && h.width < 8 {
+	switch {
+	case h.kind == parsers.HoleMask:
+		v = uint64(uint32(v))
+	case h.kind == parsers.HoleBig && h.width < 8:
 		v &= 1<<(8*h.width) - 1
 	}
 	return v

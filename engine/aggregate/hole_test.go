@@ -122,6 +122,8 @@ func TestHoleFills(t *testing.T) {
 	}{
 		{hole{kind: parsers.HoleBig, width: 2}, 0x0102, "\x01\x02"},
 		{hole{kind: parsers.HoleBig, width: 8}, 1, "\x00\x00\x00\x00\x00\x00\x00\x01"},
+		{hole{kind: parsers.HoleMask, width: withKey}, 0x01020304, "\x01\x02\x03\x04"},
+		{hole{kind: parsers.HoleMask, width: 3}, 0x01020304, ""},
 		{hole{kind: parsers.HoleDecimal}, 0, "0"},
 		{hole{kind: parsers.HoleDecimal}, 9999999999999999999, "9999999999999999999"},
 		{hole{kind: parsers.HoleText}, textValue(1, 3), "ell"},

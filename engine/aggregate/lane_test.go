@@ -87,6 +87,19 @@ func TestSameInputSameFrames(t *testing.T) {
 }
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	message := func(round int) []byte { return publish("plant/4/alarms", body(round), 5+round) }
+	t.Run("MQTT", func(t *testing.T) {
+		steady(t, func(_, round int) []byte { return message(round) })
+	})
+	t.Run("masked WebSocket", func(t *testing.T) {
+		steady(t, func(i, round int) []byte { return frame(uint32(i*7919+round)*0x9e3779b1|1, message(round)) })
+	})
+}
+
+// steady holds that carrying what payload makes for each subscriber allocates
+// nothing in the end.
+func steady(t *testing.T, payload func(i, round int) []byte) {
+	t.Helper()
 	p := newPair(t, Config{})
 	f := newFanout(64)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector's own are not ours
@@ -95,7 +108,7 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 		for d := range packets {
 			packets[d] = packets[d][:0]
 		}
-		f.send(func(i int) []byte { return publish("plant/4/alarms", body(f.round), 5+f.round) },
+		f.send(func(i int) []byte { return payload(i, f.round) },
 			func(d int, _ time.Duration, b []byte) { packets[d] = append(packets[d], b) })
 	}
 	var frame []byte

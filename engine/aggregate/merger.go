@@ -28,6 +28,7 @@ type Merger struct {
 	spans   []parsers.Span
 	header  []byte // scratch: a header zeroed
 	rebuilt []byte // scratch: a header rebuilt
+	plain   []byte // scratch: a payload without its masks
 	store   []byte // bodies of the pending groups
 	events  []byte // their events
 	pending pending
@@ -158,7 +159,8 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 		m.writer.abandon(src)
 		return false
 	}
-	m.spans = trust(src.stream.Scan(m.cfg.Registry, seg, m.spans[:0]), payload)
+	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
+	payload = m.unmask(payload)
 	g := m.group(src, k, flags, payload)
 	pg := &p.groups[g]
 	at := &p.list[g]
@@ -313,6 +315,10 @@ func (m *Merger) appendValues(g *group, payload []byte) {
 			if h.Kind == parsers.HoleText {
 				g.values = append(g.values, textValue(len(m.writer.texts), len(field)))
 				m.writer.texts = append(m.writer.texts, field...)
+				continue
+			}
+			if h.Kind == parsers.HoleMask {
+				g.values = append(g.values, uint64(h.Key)) // which need not be in the payload
 				continue
 			}
 			v := uint64(0)

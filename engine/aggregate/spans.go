@@ -259,8 +259,7 @@ func (m *memory) codeHoles(c *wire.Coder, s *span) error {
 		h.width = uint8(c.Raw(uint64(h.width), 4))
 		h.counter = uint8(c.Raw(uint64(h.counter), 2))
 		h.step = uint8(c.Raw(uint64(h.step), 1))
-		if h.at < 0 || h.at > len(s.body) || i > 0 && h.at < holes[i-1].at ||
-			h.kind > parsers.HoleText || h.kind == parsers.HoleBig && (h.width < 1 || h.width > 8) {
+		if h.at < 0 || h.at > len(s.body) || i > 0 && h.at < holes[i-1].at || !h.valid(i) {
 			return bad("hole outside the body")
 		}
 		holes = append(holes, h)

@@ -29,10 +29,13 @@ func trustHoles(s *parsers.Span, b []byte) bool {
 	at := 0
 	for k := range s.NumHoles {
 		h := &s.Holes[k]
-		if h.Off < at || h.Len < 1 || h.Off+h.Len > len(b) || h.Counter >= parsers.NumCounters || h.Step > 1 {
+		if h.Off < at || h.Len < 0 || h.Off+h.Len > len(b) || h.Counter >= parsers.NumCounters || h.Step > 1 {
 			return false
 		}
 		at = h.Off + h.Len
+		if h.Len == 0 && h.Kind != parsers.HoleMask {
+			return false
+		}
 		switch h.Kind {
 		case parsers.HoleBig:
 			if h.Len > 8 {
@@ -50,6 +53,10 @@ func trustHoles(s *parsers.Span, b []byte) bool {
 			}
 		case parsers.HoleText:
 			if h.Len > parsers.MaxHoleText || h.Step != 0 {
+				return false
+			}
+		case parsers.HoleMask:
+			if k > 0 || !trustMask(h, b) {
 				return false
 			}
 		default:

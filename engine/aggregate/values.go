@@ -47,6 +47,9 @@ func (m *memory) codeNumbers(c *wire.Coder, g *group, h hole, k int) {
 	if !c.Reading() {
 		for i := range g.members {
 			res[i] = int64(g.values[i*g.holes+k] - expect(g.members[i].flow))
+			if h.kind == parsers.HoleMask {
+				res[i] = int64(h.wrap(uint64(res[i]))) // a new key is random: no sign to be paid for
+			}
 		}
 	}
 	m.models.columns[1][colHole+int(h.counter)].Code(c, res)

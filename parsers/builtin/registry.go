@@ -17,6 +17,7 @@ import (
 	"sheaf/parsers/nats"
 	"sheaf/parsers/resp"
 	"sheaf/parsers/stomp"
+	"sheaf/parsers/websocket"
 	"sheaf/parsers/zmtp"
 )
 
@@ -33,5 +34,8 @@ func Registry() *parsers.Registry {
 		zmtp.Protocol(),
 		kafka.Protocol(),
 		mqttsn.Protocol(),
+		// Mosquitto's usual port, EMQX', RabbitMQ's, and the one of many others.
+		websocket.Over(mqtt.Protocol(), 9001, 8083, 15675, 8080),
+		websocket.Protocol(),
 	)
 }

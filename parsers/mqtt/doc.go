@@ -12,7 +12,8 @@
 // statement numbers mostly agree; "3.1" is the protocol of level 3, MQIsdp.
 //
 // Limitations:
-//   - MQTT over WebSocket and MQTT-SN are other protocols.
+//   - MQTT over WebSocket is in package websocket, which scans what is in frames
+//     with this one; MQTT-SN is another protocol.
 //   - The version is known from a CONNECT or CONNACK, or from a message that
 //     only version 5 has. Until then a PUBLISH's properties count as its body.
 //   - 64 topic aliases of a flow are remembered, for topics of up to 256 bytes.

@@ -79,9 +79,23 @@ func (u *Suite[B]) checkPiece(t TB, sp, whole parsers.Span, end int) {
 	}
 	for _, h := range sp.Holes[:sp.NumHoles] {
 		h.Off += sp.At
+		if h.Kind == parsers.HoleMask && h.Len == 0 {
+			checkMask(t, h, whole)
+			continue
+		}
 		if !slices.Contains(whole.Holes[:whole.NumHoles], h) {
 			t.Fatalf("hole %+v of %+v", h, whole)
 		}
+	}
+}
+
+// checkMask checks the mask of a piece, whose key came before: it has to go on
+// with that of its whole message.
+func checkMask(t TB, h parsers.Hole, whole parsers.Span) {
+	t.Helper()
+	w := whole.Holes[0]
+	if w.Kind != parsers.HoleMask || h.Key != w.Key || h.Off < w.Off+w.Len || int(h.Phase) != (h.Off-w.Off-w.Len)&3 {
+		t.Fatalf("mask %+v of %+v", h, whole)
 	}
 }
 

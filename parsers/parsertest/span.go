@@ -2,6 +2,7 @@ package parsertest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 
@@ -83,8 +84,8 @@ func (u *Suite[B]) CheckSpans(t TB, spans []parsers.Span, p B) {
 func checkHoles(t TB, sp parsers.Span, b string) {
 	t.Helper()
 	at := 0
-	for _, h := range sp.Holes[:sp.NumHoles] {
-		if h.Off < at || h.Len < 1 || h.Off+h.Len > sp.Len || h.Counter >= parsers.NumCounters || h.Step > 1 {
+	for i, h := range sp.Holes[:sp.NumHoles] {
+		if h.Off < at || h.Len < 0 || h.Len == 0 && h.Kind != parsers.HoleMask || h.Off+h.Len > sp.Len || h.Counter >= parsers.NumCounters || h.Step > 1 {
 			t.Fatalf("hole out of bounds: %+v", sp)
 		}
 		at = h.Off + h.Len
@@ -101,6 +102,11 @@ func checkHoles(t TB, sp parsers.Span, b string) {
 			if len(field) > parsers.MaxHoleText || h.Step != 0 {
 				t.Fatalf("%q is no text: %+v", field, sp)
 			}
+		case parsers.HoleMask:
+			if i > 0 || h.Step != 0 || h.Phase > 3 || h.Len > 0 && (h.Phase > 0 || field != string(binary.BigEndian.AppendUint32(nil, h.Key))) {
+				t.Fatalf("%q is no mask: %+v", field, sp)
+			}
+			b = string(parsers.Mask(append([]byte(nil), b[:at]...), []byte(b[at:]), h.Key, h.Phase))
 		default:
 			t.Fatalf("hole of kind %d: %+v", h.Kind, sp)
 		}

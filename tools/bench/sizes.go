@@ -56,6 +56,11 @@ func captures(o options) []capture {
 		c.name, _, _ = strings.Cut(filepath.Base(path), ".pcap")
 		some = append(some, c)
 	}
+	for _, c := range made(o.short) { // others have none of MQTT over WebSocket
+		if strings.HasSuffix(c.name, "-ws") {
+			some = append(some, c)
+		}
+	}
 	return some
 }
 

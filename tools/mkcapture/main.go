@@ -58,6 +58,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.DurationVar(&cfg.RTT, "rtt", 0, "round-trip time between clients and broker (0: some microseconds)")
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "seed of all randomness")
 	flags.BoolVar(&cfg.IPv6, "ipv6", false, "IPv6 instead of IPv4")
+	flags.BoolVar(&cfg.WebSocket, "websocket", false, "MQTT over WebSocket instead of over TCP alone")
 	flags.BoolVar(&file.Nanos, "nanos", false, "times in nanoseconds instead of microseconds")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

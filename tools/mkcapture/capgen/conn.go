@@ -54,7 +54,11 @@ func (s *sim) newConn(index int) *conn {
 	first := mix(s.cfg.Seed + uint64(index%len(s.clients)))
 	port := first + uint64(index/len(s.clients))*577
 	c.client = s.newEndpoint(h, &s.broker, 1<<15|uint16(port&0x7fff), 63)
-	c.broker = s.newEndpoint(&s.broker, h, brokerPort, 64)
+	listens := uint16(brokerPort)
+	if s.cfg.WebSocket {
+		listens = webSocketPort
+	}
+	c.broker = s.newEndpoint(&s.broker, h, listens, 64)
 	return c
 }
 
@@ -233,7 +237,7 @@ func (c *conn) closeByClient() {
 		return
 	}
 	c.closed = true
-	c.transmit(&c.client, []byte{mqttDisconnect, 0}, ackLater, func() {
+	c.transmit(&c.client, c.goodbye(), ackLater, func() {
 		s.onBroker(60*time.Microsecond, 200*time.Microsecond, func() {
 			c.send(&c.broker, flagFIN|flagACK, nil, 0, func() {
 				c.send(&c.client, flagACK, nil, 0, func() {})

@@ -15,7 +15,8 @@
 // the number of packets. The flows workload keeps no state per flow at all.
 //
 // Clients are 10.1.x.y (fd00:1::n) and their packets arrive with TTL 62, the
-// broker is 10.2.0.10 port 1883 (fd00:2::10) and its packets have TTL 64.
+// broker is 10.2.0.10 port 1883, or 9001 over WebSocket (fd00:2::10), and its
+// packets have TTL 64.
 //
 // # Limits
 //

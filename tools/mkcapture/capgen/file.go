@@ -37,6 +37,8 @@ func Standard() []File {
 		{Name: "telemetry-40.pcap.gz", Workload: Telemetry, Config: Config{Clients: 40, Messages: 8, Seed: 7}},
 		{Name: "control-50.pcap.gz", Workload: Control, Config: Config{Clients: 50, Messages: 10, Seed: 8}, Nanos: true},
 		{Name: "mixed-20.pcap.gz", Workload: Mixed, Config: Config{Clients: 20, Messages: 200, Seed: 9}},
+		{Name: "telemetry-40-ws.pcap.gz", Workload: Telemetry, Config: Config{Clients: 40, Messages: 8, Seed: 7, WebSocket: true}},
+		{Name: "fanout-20-qos1-ws.pcap.gz", Workload: Fanout, Config: Config{Clients: 20, Messages: 40, QoS: 1, Seed: 2, WebSocket: true}},
 		{Name: "odd.pcap", Workload: Odd, Config: Config{Seed: 10}},
 	}
 }

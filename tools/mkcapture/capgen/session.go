@@ -27,7 +27,7 @@ func (s *sim) connectAll(loginOf func(i int) login) ([]*conn, time.Duration) {
 	return conns, start + 4*s.cfg.RTT + settle
 }
 
-// logIn runs the handshake, CONNECT and SUBSCRIBE.
+// logIn runs the handshakes, CONNECT and SUBSCRIBE.
 func (c *conn) logIn(l login) {
 	s := c.sim
 	keepAlive := uint16(60)
@@ -36,13 +36,18 @@ func (c *conn) logIn(l login) {
 	}
 	c.handshake(func() {
 		s.after(s.between(300*time.Microsecond, 1500*time.Microsecond), func() {
-			c.transmit(&c.client, appendConnect(nil, l.clientID, keepAlive), ackNow, func() {
-				s.onBroker(50*time.Microsecond, 120*time.Microsecond, func() {
-					c.transmit(&c.broker, appendConnAck(nil), ackNow, func() {
-						c.keepAlive(time.Duration(keepAlive) * time.Second)
-						c.subscribe(l)
-					})
-				})
+			c.upgrade(func() { c.connect(l, keepAlive) })
+		})
+	})
+}
+
+func (c *conn) connect(l login, keepAlive uint16) {
+	s := c.sim
+	c.message(&c.client, appendConnect(nil, l.clientID, keepAlive), ackNow, func() {
+		s.onBroker(50*time.Microsecond, 120*time.Microsecond, func() {
+			c.message(&c.broker, appendConnAck(nil), ackNow, func() {
+				c.keepAlive(time.Duration(keepAlive) * time.Second)
+				c.subscribe(l)
 			})
 		})
 	})
@@ -56,9 +61,9 @@ func (c *conn) subscribe(l login) {
 	s.after(s.between(time.Millisecond, 4*time.Millisecond), func() {
 		c.packetID++
 		id := c.packetID
-		c.transmit(&c.client, appendSubscribe(nil, id, l.qos, l.topics), ackLater, func() {
+		c.message(&c.client, appendSubscribe(nil, id, l.qos, l.topics), ackLater, func() {
 			s.onBroker(30*time.Microsecond, 100*time.Microsecond, func() {
-				c.transmit(&c.broker, appendSubAck(nil, id, l.qos, len(l.topics)), ackLater, func() {
+				c.message(&c.broker, appendSubAck(nil, id, l.qos, len(l.topics)), ackLater, func() {
 					c.packetID = 0 // from here on it counts PUBLISH messages
 				})
 			})
@@ -74,9 +79,9 @@ func (c *conn) keepAlive(interval time.Duration) {
 			return
 		}
 		if s.now >= c.client.lastSent+interval {
-			c.transmit(&c.client, []byte{mqttPingReq, 0}, ackLater, func() {
+			c.message(&c.client, []byte{mqttPingReq, 0}, ackLater, func() {
 				s.onBroker(20*time.Microsecond, 200*time.Microsecond, func() {
-					c.transmit(&c.broker, []byte{mqttPingResp, 0}, ackNow, func() {})
+					c.message(&c.broker, []byte{mqttPingResp, 0}, ackNow, func() {})
 				})
 			})
 		}
@@ -92,14 +97,14 @@ func (c *conn) deliver(topic string, qos byte, body []byte) {
 		c.nextPacketID()
 	}
 	id := c.packetID
-	c.transmit(&c.broker, appendPublish(nil, topic, qos, id, body), ackNow, func() {
+	c.message(&c.broker, appendPublish(nil, topic, qos, id, body), ackNow, func() {
 		if qos == 0 {
 			return
 		}
 		s.after(s.between(200*time.Microsecond, 3*time.Millisecond), func() {
 			// A broker reads a batch of these before its TCP owes anything: most are
 			// acknowledged late, by the next message.
-			c.transmit(&c.client, appendPubAck(nil, id), c.someLater(3), func() {})
+			c.message(&c.client, appendPubAck(nil, id), c.someLater(3), func() {})
 		})
 	})
 }
@@ -109,14 +114,14 @@ func (c *conn) deliver(topic string, qos byte, body []byte) {
 func (c *conn) publish(topic string, qos byte, body []byte) {
 	s := c.sim
 	if qos == 0 {
-		c.transmit(&c.client, appendPublish(nil, topic, 0, 0, body), ackNow, func() {})
+		c.message(&c.client, appendPublish(nil, topic, 0, 0, body), ackNow, func() {})
 		return
 	}
 	c.nextPacketID()
 	id := c.packetID
-	c.transmit(&c.client, appendPublish(nil, topic, qos, id, body), ackLater, func() {
+	c.message(&c.client, appendPublish(nil, topic, qos, id, body), ackLater, func() {
 		s.onBroker(100*time.Microsecond, 250*time.Microsecond, func() {
-			c.transmit(&c.broker, appendPubAck(nil, id), ackNow, func() {})
+			c.message(&c.broker, appendPubAck(nil, id), ackNow, func() {})
 		})
 	})
 }

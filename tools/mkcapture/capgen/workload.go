@@ -57,6 +57,10 @@ type Config struct {
 	RTT      time.Duration // between clients and broker; default about 10 us
 	Seed     uint64        // of all randomness
 	IPv6     bool
+
+	// WebSocket has MQTT over WebSocket, on port 9001. The odd and flows workloads
+	// do not have it.
+	WebSocket bool
 }
 
 // spec is what Generate knows of a workload.
@@ -161,6 +165,8 @@ func prepare(w Workload, cfg Config) (spec, Config, error) {
 		return sp, cfg, fmt.Errorf("capgen: %s: rate %v: want 0.001 to 1000 messages a second", w, cfg.Rate)
 	case cfg.QoS != 1 && cfg.QoS != -1:
 		return sp, cfg, fmt.Errorf("capgen: %s: QoS %d: want 1, or -1 for QoS 0", w, cfg.QoS)
+	case cfg.WebSocket && (w == Odd || w == Flows):
+		return sp, cfg, fmt.Errorf("capgen: %s: there is none over WebSocket", w)
 	case cfg.RTT < 0 || cfg.RTT > 10*time.Second:
 		return sp, cfg, fmt.Errorf("capgen: %s: round-trip time %v: want 0 to 10s", w, cfg.RTT)
 	}

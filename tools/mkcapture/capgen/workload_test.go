@@ -38,6 +38,8 @@ func TestRegularWorkloads(t *testing.T) {
 		{"control QoS 1 IPv6", Control, Config{Clients: 12, QoS: 1, IPv6: true}, true, 240},
 		{"mixed", Mixed, Config{Clients: 20, Messages: 100}, true, 0},
 		{"mixed QoS 1 IPv6", Mixed, Config{Clients: 20, Messages: 100, QoS: 1, IPv6: true}, true, 0},
+		{"telemetry over WebSocket", Telemetry, Config{Clients: 12, WebSocket: true}, true, 120},
+		{"fanout QoS 1 over WebSocket, IPv6", Fanout, Config{Clients: 12, QoS: 1, Messages: 60, IPv6: true, WebSocket: true}, true, 720},
 		{"flows", Flows, Config{Clients: 50}, false, 500},
 		{"flows IPv6", Flows, Config{Clients: 50, IPv6: true}, false, 500},
 	} {
@@ -47,9 +49,15 @@ func TestRegularWorkloads(t *testing.T) {
 				t.Fatal(err)
 			}
 			published := 0
+			var err error
 			for key, f := range w.flows {
 				if tt.open && !(f.sawSYN && f.sawFIN) {
 					t.Errorf("%v: opened %t, closed %t: want both", key, f.sawSYN, f.sawFIN)
+				}
+				if tt.cfg.WebSocket {
+					if f.data, err = unframe(f.data, key.dst.Port() == webSocketPort); err != nil {
+						t.Errorf("%v: %v", key, err)
+					}
 				}
 				n, err := countPublish(f.data)
 				if err != nil {
@@ -157,7 +165,7 @@ func (w *watcher) checkIP(packet []byte) (flowKey, error) {
 		return flowKey{}, errors.New("TCP checksum is wrong")
 	}
 	key := flowKey{netip.AddrPortFrom(src, uint16(w.tcp.SrcPort)), netip.AddrPortFrom(dst, uint16(w.tcp.DstPort))}
-	if want := map[bool]byte{true: 64, false: 62}[w.tcp.SrcPort == brokerPort]; ttl != want {
+	if want := map[bool]byte{true: 64, false: 62}[w.tcp.SrcPort == brokerPort || w.tcp.SrcPort == webSocketPort]; ttl != want {
 		return key, fmt.Errorf("TTL %d, want %d", ttl, want)
 	}
 	return key, nil
@@ -331,6 +339,8 @@ func TestGenerateChecksConfig(t *testing.T) {
 		{Fanout, Config{Rate: 1e9}, "rate"},
 		{Fanout, Config{QoS: 2}, "QoS 2"},
 		{Fanout, Config{RTT: -1}, "round-trip"},
+		{Odd, Config{WebSocket: true}, "WebSocket"},
+		{Flows, Config{WebSocket: true}, "WebSocket"},
 	} {
 		err := Generate(tt.workload, tt.cfg, nil)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -1,0 +1,45 @@
+package websocket_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/gopacket"
+	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers/parsertest"
+	"sheaf/parsers/websocket"
+)
+
+// Any gopacket program can show WebSocket once its port has been named.
+func ExampleLayer() {
+	layers.RegisterTCPPortLayerType(9001, websocket.LayerTypeWebSocket)
+
+	data := parsertest.TCPPacket(9001, "\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58"+"\x89\x00")
+	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.DecodeOptions{DecodeStreamsAsDatagrams: true})
+	for _, l := range packet.Layers() {
+		if m, isFrame := l.(*websocket.Layer); isFrame {
+			fmt.Printf("%v, %d bytes, masked %t, %q\n", m.Name, m.Length, m.Masked, m.AppendPayload(nil, m.Contents))
+		}
+	}
+	// Output:
+	// TEXT, 11 bytes, masked true, "Hello"
+	// PING, 2 bytes, masked false, ""
+}
+
+func TestLayerErrors(t *testing.T) {
+	parsertest.LayerErrors(t, websocket.LayerTypeWebSocket, "\x82\x05abcd", websocket.ErrShort, "\x83\x00", websocket.ErrMalformed)
+}
+
+func TestLayerParser(t *testing.T) {
+	var l websocket.Layer
+	parser := gopacket.NewDecodingLayerParser(websocket.LayerTypeWebSocket, &l)
+	var decoded []gopacket.LayerType
+	head := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
+	if err := parser.DecodeLayers([]byte(head+"\x82\x00\x8a\x01x"), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	if len(decoded) != 3 || l.Name != websocket.Pong || len(l.Payload) != 0 || l.LayerType() != websocket.LayerTypeWebSocket {
+		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	}
+}
