@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -37,6 +38,28 @@ func (s *site) mosquitto(lines ...string) netip.AddrPort {
 		return ""
 	})
 	return netip.AddrPortFrom(s.host4, 1883)
+}
+
+// program fails the test if the program of a broker is not there.
+func (l *lab) program(path, debian string) {
+	l.t.Helper()
+	if _, err := exec.LookPath(path); err != nil {
+		l.t.Fatalf("end to end: %s is not installed; the Debian package is %s", path, debian)
+	}
+}
+
+// listening waits until something on the site's LAN listens on each of the ports.
+func (s *site) listening(ports ...int) {
+	l := s.lan.lab
+	l.t.Helper()
+	eventually(l.t, 60*time.Second, func() string {
+		for _, port := range ports {
+			if s.lan.run("ss", "-Hltn", fmt.Sprintf("sport = :%d", port)) == "" {
+				return fmt.Sprintf("nothing listens on port %d", port)
+			}
+		}
+		return ""
+	})
 }
 
 // A quantiles value tells of a set of durations.

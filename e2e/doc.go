@@ -26,8 +26,13 @@
 // test binary run anew with a role (TestMain). What they measure they write to
 // their output as JSON. All clocks are one machine's.
 //
+// The brokers are Debian's: mosquitto, nats-server, redis-server and RabbitMQ, each
+// started by its test in the namespace of its LAN, with configuration and files of
+// its own. The system's services, if there are any, are neither used nor touched.
+//
 // The tests need root, and the Debian packages mosquitto, mosquitto-clients,
-// iproute2, ethtool, tcpdump, iputils-ping and iperf3: make e2e installs them.
+// nats-server, redis-server, rabbitmq-server, iproute2, ethtool, tcpdump,
+// iputils-ping and iperf3: make e2e installs them.
 // They are skipped unless E2E is 1 in the environment, or quick for shorter
 // measurements; then it is a failure if something is missing. E2E_SHEAF names a
 // program to test instead of the one that is built.

@@ -1,12 +1,17 @@
 package e2e
 
 import (
+	"cmp"
+	"net/netip"
 	"testing"
 	"time"
 )
 
 // A fanout is one topic with many subscribers.
 type fanout struct {
+	protocol    string // of protocols; MQTT where it says nothing
+	topic       string // plant/line-3/state where it says nothing
+	far         bool   // the publisher is beside the clients, not beside the broker
 	subscribers int
 	rate        int
 	qos         byte
@@ -18,6 +23,7 @@ type fanout struct {
 type measurement struct {
 	deliveries
 	sent     int
+	bodies   uint64        // digest of those that were sent
 	up, down count         // at the clients' gateway
 	held     time.Duration // longest that the machine did not let a ready process run
 }
@@ -37,14 +43,20 @@ func (l *lab) fanOut(f fanout) *measurement {
 // fanOutWith is fanOut with something done a third of its time after it began.
 func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
 	l.t.Helper()
+	topic := cmp.Or(f.topic, "plant/line-3/state")
+	broker := netip.AddrPortFrom(l.broker().host4, protocolOf(f.protocol).port)
 	subs := l.clients().lan.help("subscribe", subscribers{
-		Broker: l.brokerAddress(), First: l.clients().host4, Count: f.subscribers, Topic: "plant/line-3/state", QoS: f.qos,
+		Protocol: f.protocol, Broker: broker, First: l.clients().host4, Count: f.subscribers, Topic: topic, QoS: f.qos,
 	})
 	time.Sleep(500 * time.Millisecond) // the last acknowledgements of the subscriptions
 	held := newPulse()
 	sent0, got0 := l.clients().wanCount()
-	pub := l.broker().lan.help("publish", publisher{
-		Broker: l.brokerAddress(), From: addressAfter(l.broker().host4, 1), Topic: "plant/line-3/state", QoS: f.qos, Rate: f.rate, For: f.length,
+	beside, from := l.broker(), addressAfter(l.broker().host4, 1)
+	if f.far {
+		beside, from = l.clients(), addressAfter(l.clients().host4, f.subscribers)
+	}
+	pub := beside.lan.help("publish", publisher{
+		Protocol: f.protocol, Broker: broker, From: from, Topic: topic, QoS: f.qos, Rate: f.rate, For: f.length,
 	})
 	time.Sleep(f.length / 3)
 	meanwhile()
@@ -55,7 +67,7 @@ func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
 		time.Sleep(3 * h) // connections that lost their lane wait for their timers
 	}
 	sent1, got1 := l.clients().wanCount()
-	m := &measurement{sent: p.Sent, up: sent1.sub(sent0), down: got1.sub(got0), held: held.stop()}
+	m := &measurement{sent: p.Sent, bodies: p.Bodies, up: sent1.sub(sent0), down: got1.sub(got0), held: held.stop()}
 	subs.finish(&m.deliveries)
 	return m
 }

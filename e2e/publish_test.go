@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"net/netip"
 	"sync"
@@ -12,19 +13,21 @@ import (
 // publisher is what the publish role does: one client that sends readings at a
 // steady rate.
 type publisher struct {
-	Broker netip.AddrPort
-	From   netip.Addr
-	Topic  string
-	QoS    byte
-	Rate   int // messages a second
-	For    time.Duration
+	Protocol string
+	Broker   netip.AddrPort
+	From     netip.Addr
+	Topic    string
+	QoS      byte
+	Rate     int // messages a second
+	For      time.Duration
 }
 
 // published is its result, and that of the report role.
 type published struct {
 	Sent    int
-	Failed  int       // not acknowledged, QoS 1 and 2
-	Latency quantiles // to the acknowledgement, QoS 1 and 2
+	Bodies  uint64    // digest of all bodies in order, of the publish role
+	Failed  int       // not acknowledged, of the report role
+	Latency quantiles // to the acknowledgement, of the report role
 }
 
 // A sensor walks at random.
@@ -46,22 +49,27 @@ func (s *sensor) next() []byte {
 }
 
 func publish(a publisher) (*published, error) {
-	c, err := connect(clientOptions(a.Broker, a.From, "publisher"))
-	if err != nil {
-		return nil, err
-	}
-	defer c.Disconnect(250)
-	sayReady()
 	p := &published{}
 	s := &sensor{device: "plant-7/line-3/press-12", value: 180}
-	tick := time.NewTicker(time.Second / time.Duration(a.Rate))
-	defer tick.Stop()
-	for end := time.Now().Add(a.For); time.Now().Before(end); p.Sent++ {
-		<-tick.C
-		if t := c.Publish(a.Topic, a.QoS, false, s.next()); a.QoS > 0 && !t.WaitTimeout(10*time.Second) {
-			p.Failed++
+	digest := fnv.New64a()
+	bodies := func(yield func([]byte) bool) {
+		sayReady()
+		tick := time.NewTicker(time.Second / time.Duration(a.Rate))
+		defer tick.Stop()
+		for end := time.Now().Add(a.For); time.Now().Before(end); p.Sent++ {
+			<-tick.C
+			body := s.next()
+			digest.Write(body)
+			if !yield(body) {
+				return
+			}
 		}
 	}
+	c := caller{broker: a.Broker, from: a.From, name: "publisher", qos: a.QoS}
+	if err := protocolOf(a.Protocol).publish(c, a.Topic, bodies); err != nil {
+		return nil, err
+	}
+	p.Bodies = digest.Sum64()
 	return p, nil
 }
 
@@ -83,7 +91,7 @@ func reportTelemetry(a reporters) (*published, error) {
 	devices := make([]device, a.Count)
 	err := inParallel(a.Count, func(i int) error {
 		from := addressAfter(a.First, i)
-		c, err := connect(clientOptions(a.Broker, from, "device-"+from.String()))
+		c, err := connect(clientOptions("tcp://"+a.Broker.String(), from, "device-"+from.String()))
 		s := &sensor{device: fmt.Sprintf("meter-%05d", 10000+i), value: 20}
 		devices[i] = device{func() error {
 			t := c.Publish(fmt.Sprintf("meters/%05d/reading", 10000+i), 1, false, s.next())

@@ -3,24 +3,24 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"log"
+	"hash"
+	"hash/fnv"
 	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	mqtt "github.com/eclipse/paho.mqtt.golang"
 )
 
 // subscribers is what the subscribe role does: as many clients as there are
 // addresses from First on, which count what they get until told to end.
 type subscribers struct {
-	Broker netip.AddrPort
-	First  netip.Addr
-	Count  int
-	Topic  string
-	QoS    byte
+	Protocol string
+	Broker   netip.AddrPort
+	First    netip.Addr
+	Count    int
+	Topic    string
+	QoS      byte
 }
 
 // A reading is a message's body.
@@ -42,28 +42,8 @@ type deliveries struct {
 	Latency    quantiles // of every delivery, from publish to handler
 	Last       quantiles // of every message, to the last of its subscribers
 	Incomplete int       // messages that not all subscribers got
-}
-
-func clientOptions(broker netip.AddrPort, from netip.Addr, id string) *mqtt.ClientOptions {
-	return mqtt.NewClientOptions().
-		AddBroker("tcp://" + broker.String()).
-		SetClientID(id).
-		SetDialer(dialerFrom(from)).
-		SetKeepAlive(120 * time.Second).
-		SetPingTimeout(60 * time.Second).
-		SetConnectTimeout(20 * time.Second).
-		SetAutoReconnect(false).
-		SetOrderMatters(true)
-}
-
-func connect(o *mqtt.ClientOptions) (mqtt.Client, error) {
-	mqtt.ERROR = log.New(os.Stderr, "", 0)
-	c := mqtt.NewClient(o)
-	t := c.Connect()
-	if !t.WaitTimeout(30 * time.Second) {
-		return nil, fmt.Errorf("%s: no CONNACK in 30 s", o.ClientID)
-	}
-	return c, t.Error()
+	Bodies     uint64    // digest of all bodies that the first subscriber got, in order
+	Differ     int       // subscribers that got others
 }
 
 // inParallel calls f for 0 to n-1, some at a time, and returns an error of one.
@@ -87,60 +67,65 @@ func inParallel(n int, f func(i int) error) error {
 	return nil
 }
 
-func subscribe(a subscribers) (*deliveries, error) {
-	type record struct {
-		mu       sync.Mutex
-		last     int
-		received int
-		at       []arrival
+// A receiver is a subscriber's count of what it got.
+type receiver struct {
+	mu          sync.Mutex
+	number      int
+	last        int // sequence number
+	received    int
+	twice, gaps int
+	lost        bool
+	at          []arrival
+	bodies      hash.Hash64
+}
+
+// An arrival is a message at one subscriber.
+type arrival struct {
+	seq  int
+	took time.Duration
+}
+
+// got counts a message.
+func (r *receiver) got(body []byte) {
+	now := time.Now().UnixNano()
+	var b reading
+	if err := json.Unmarshal(body, &b); err != nil {
+		fmt.Fprintf(os.Stderr, "subscriber %d: %q: %v\n", r.number, body, err)
+		return
 	}
-	d := &deliveries{}
-	var mu sync.Mutex
-	records := make([]*record, a.Count)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.received++
+	if b.Seq <= r.last {
+		fmt.Fprintf(os.Stderr, "subscriber %d: %d again, after %d\n", r.number, b.Seq, r.last)
+		r.twice++
+	} else if b.Seq > r.last+1 {
+		fmt.Fprintf(os.Stderr, "subscriber %d: %d after %d\n", r.number, b.Seq, r.last)
+		r.gaps += b.Seq - r.last - 1
+	}
+	r.last = b.Seq
+	r.at = append(r.at, arrival{b.Seq, time.Duration(now - b.Sent)})
+	r.bodies.Write(body)
+}
+
+// gone is called when the connection breaks.
+func (r *receiver) gone(err error) {
+	fmt.Fprintf(os.Stderr, "subscriber %d: connection lost: %v\n", r.number, err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lost = true
+}
+
+func subscribe(a subscribers) (*deliveries, error) {
+	receivers := make([]*receiver, a.Count)
 	addresses := make([]netip.Addr, a.Count)
-	for i := range records {
-		records[i], addresses[i] = &record{last: -1}, addressAfter(a.First, i)
+	for i := range receivers {
+		receivers[i], addresses[i] = &receiver{number: i, last: -1, bodies: fnv.New64a()}, addressAfter(a.First, i)
 	}
 	err := inParallel(a.Count, func(i int) error {
-		r := records[i]
-		o := clientOptions(a.Broker, addresses[i], fmt.Sprintf("subscriber-%s", addresses[i]))
-		o.SetConnectionLostHandler(func(_ mqtt.Client, err error) {
-			fmt.Fprintf(os.Stderr, "subscriber %d: connection lost: %v\n", i, err)
-			mu.Lock()
-			d.LostConns++
-			mu.Unlock()
-		})
-		c, err := connect(o)
-		if err != nil {
-			return err
-		}
-		token := c.Subscribe(a.Topic, a.QoS, func(_ mqtt.Client, m mqtt.Message) {
-			now := time.Now().UnixNano()
-			var b reading
-			if err := json.Unmarshal(m.Payload(), &b); err != nil {
-				fmt.Fprintf(os.Stderr, "subscriber %d: %q: %v\n", i, m.Payload(), err)
-				return
-			}
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.received++
-			if b.Seq <= r.last {
-				mu.Lock()
-				d.Twice++
-				mu.Unlock()
-			} else if b.Seq > r.last+1 {
-				fmt.Fprintf(os.Stderr, "subscriber %d: %d after %d\n", i, b.Seq, r.last)
-				mu.Lock()
-				d.Gaps += b.Seq - r.last - 1
-				mu.Unlock()
-			}
-			r.last = b.Seq
-			r.at = append(r.at, arrival{b.Seq, time.Duration(now - b.Sent)})
-		})
-		if !token.WaitTimeout(30 * time.Second) {
-			return fmt.Errorf("no SUBACK in 30 s")
-		}
-		return token.Error()
+		r := receivers[i]
+		c := caller{broker: a.Broker, from: addresses[i], name: fmt.Sprintf("subscriber-%s", addresses[i]), qos: a.QoS, lost: r.gone}
+		return protocolOf(a.Protocol).subscribe(c, a.Topic, r.got)
 	})
 	if err != nil {
 		return nil, err
@@ -148,12 +133,17 @@ func subscribe(a subscribers) (*deliveries, error) {
 	sayReady()
 	untilTold()
 
+	d := &deliveries{Least: -1}
 	var all, last []time.Duration
 	worst, got := map[int]time.Duration{}, map[int]int{}
-	d.Least = -1
-	for _, r := range records {
+	for i, r := range receivers {
 		r.mu.Lock()
 		d.Received += r.received
+		d.Twice += r.twice
+		d.Gaps += r.gaps
+		if r.lost {
+			d.LostConns++
+		}
 		if d.Least < 0 || r.received < d.Least {
 			d.Least = r.received
 		}
@@ -161,6 +151,11 @@ func subscribe(a subscribers) (*deliveries, error) {
 			all = append(all, v.took)
 			worst[v.seq] = max(worst[v.seq], v.took)
 			got[v.seq]++
+		}
+		if sum := r.bodies.Sum64(); i == 0 {
+			d.Bodies = sum
+		} else if sum != d.Bodies {
+			d.Differ++
 		}
 		r.mu.Unlock()
 	}
@@ -172,10 +167,4 @@ func subscribe(a subscribers) (*deliveries, error) {
 	}
 	d.Latency, d.Last = newQuantiles(all), newQuantiles(last)
 	return d, nil
-}
-
-// An arrival is a message at one subscriber.
-type arrival struct {
-	seq  int
-	took time.Duration
 }

@@ -22,7 +22,7 @@ func timeConnects(a connects) (*quantiles, error) {
 	sayReady()
 	for i := range a.Count {
 		begin := time.Now()
-		c, err := connect(clientOptions(a.Broker, a.From, fmt.Sprintf("caller-%d", i)))
+		c, err := connect(clientOptions("tcp://"+a.Broker.String(), a.From, fmt.Sprintf("caller-%d", i)))
 		if err != nil {
 			return nil, err
 		}

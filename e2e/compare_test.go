@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"sheaf/engine"
+)
+
+// A trial is a fan-out, and what there is to say of it once gateways carried it.
+type trial struct {
+	fanout
+	delivery tally   // what status tells of a delivery; nothing is expected of none
+	answer   tally   // the same of a delivery's acknowledgement
+	share    float64 // of the bytes that plain forwarding takes: no more than that; 0 for any
+}
+
+// A tally is what status tells messages apart by.
+type tally struct{ protocol, message, event string }
+
+func (f trial) String() string {
+	s := f.protocol
+	if f.qos > 0 {
+		s += ", acknowledged"
+	}
+	if f.far {
+		return s + ", published beside the clients"
+	}
+	return s + ", published beside the broker"
+}
+
+// compare runs fan-outs over plain forwarding, then through gateways, and fails
+// the test unless every body came to every subscriber once, in order and as it
+// was sent, the connections lived, the gateways lost nothing and told of what
+// they carried, and the WAN's bytes are as few as a trial demands.
+func (l *lab) compare(trials ...trial) {
+	t := l.t
+	t.Helper()
+	plain := make([]*measurement, len(trials))
+	l.plainRoutes(true)
+	for i := range trials {
+		f := &trials[i]
+		f.subscribers, f.rate, f.length = 50, 20, 1500*time.Millisecond
+		plain[i] = l.try(*f, "plain")
+	}
+	l.plainRoutes(false)
+
+	gateways := l.tunnel(tunnelOptions{offload: true})
+	for i, f := range trials {
+		m := l.try(f, "sheaf")
+		t.Logf("%v: %.1f times fewer bytes", f, plain[i].perMessage()/m.perMessage())
+		if limit := f.share * plain[i].perMessage(); f.share > 0 && m.perMessage() > limit {
+			t.Errorf("%v: %.2f bytes per delivered message, more than %.2f", f, m.perMessage(), limit)
+		}
+		wantTold(t, gateways[1], f.delivery, m.Received)
+		wantTold(t, gateways[0], f.answer, m.Received)
+	}
+	wantNothingLost(t, gateways...)
+}
+
+// try runs a trial's fan-out and judges what arrived.
+func (l *lab) try(f trial, over string) *measurement {
+	t := l.t
+	t.Helper()
+	m := l.fanOut(f.fanout)
+	m.report(t, fmt.Sprintf("%v: %s", f, over))
+	m.wantComplete(t, f.subscribers)
+	if m.Bodies != m.bodies || m.Differ > 0 {
+		t.Errorf("%v: %s: what came is not what was sent: digest %x, sent %x; %d subscribers differ from the first", f, over, m.Bodies, m.bodies, m.Differ)
+	}
+	return m
+}
+
+// wantTold fails the test unless a gateway tells of about as many messages as it
+// sent: of none fewer, and of some more where a host sent a segment again.
+func wantTold(t *testing.T, g *gateway, want tally, sent int) {
+	t.Helper()
+	if want == (tally{}) {
+		return
+	}
+	told := 0
+	var events []engine.EventStatus
+	for _, lane := range g.mustStatus().Peers[0].Lanes {
+		events = append(events, lane.Events...)
+		for _, e := range lane.Events {
+			if (tally{e.Protocol, e.Message, e.Event}) == want {
+				told += int(e.Messages)
+			}
+		}
+	}
+	if told < sent || told > sent+sent/2 {
+		t.Errorf("%s: status tells of %d messages %v, of %d: %+v", g.name, told, want, sent, events)
+	}
+}
