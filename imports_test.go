@@ -20,6 +20,7 @@ var layers = map[string][]string{
 	"sheaf/tunnel/wire":        {"std"},
 	"sheaf/engine/aggregate":   {"sheaf/tunnel/wire", "sheaf/parsers"},
 	"sheaf/tools/":             {"sheaf/"},
+	"sheaf/examples/":          {"sheaf/parsers"},
 	"sheaf/tools/mkcapture":    {"sheaf/tools/mkcapture/"},
 	"sheaf/netstack":           {},
 	"sheaf/tunnel":             {"sheaf/tunnel/wire"},

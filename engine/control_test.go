@@ -181,6 +181,7 @@ func TestClass(t *testing.T) {
 	}{
 		{"to the broker", p(6, 40000, 1883), tunnel.ClassMessages},
 		{"from the broker", p(6, 1883, 40000), tunnel.ClassMessages},
+		{"to the broker over TLS", p(6, 40000, 8883), tunnel.ClassMessages},
 		{"ping", p(1, 0, 0), tunnel.ClassMessages},
 		{"other TCP", p(6, 40000, 443), tunnel.ClassBulk},
 		{"other UDP", p(17, 40000, 53), tunnel.ClassBulk},

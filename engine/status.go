@@ -85,12 +85,13 @@ type WhereTotal struct {
 
 // An EventStatus tells of the messages of one event.
 type EventStatus struct {
-	Protocol string  `json:"protocol"`
-	Message  string  `json:"message"`
-	Event    string  `json:"event"`
-	Messages uint64  `json:"messages"`
-	BytesIn  uint64  `json:"bytes_in"`
-	BytesOut float64 `json:"bytes_out"`
+	Protocol  string  `json:"protocol"`
+	Encrypted bool    `json:"encrypted,omitempty"` // the protocol hides what it carries
+	Message   string  `json:"message"`
+	Event     string  `json:"event"`
+	Messages  uint64  `json:"messages"`
+	BytesIn   uint64  `json:"bytes_in"`
+	BytesOut  float64 `json:"bytes_out"`
 }
 
 // maxStatusEvents bounds the events that a LaneStatus lists.
@@ -173,7 +174,7 @@ func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	}
 	for k, e := range sent.Messages {
 		s.Events = append(s.Events, EventStatus{
-			Protocol: g.registry.Name(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: eventText(k.Event),
+			Protocol: g.registry.Name(k.Protocol), Encrypted: g.registry.Encrypted(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: eventText(k.Event),
 			Messages: e.Messages, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 		})
 	}

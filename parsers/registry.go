@@ -41,6 +41,9 @@ type Protocol struct {
 	// UDP says that the protocol runs over UDP, one Scan for each datagram, and
 	// not over TCP.
 	UDP bool
+	// Encrypted says that the protocol hides what it carries: of its flows only
+	// headers and acknowledgements can be merged.
+	Encrypted bool
 	// MessageNames gives the messages' names by Span.Name: "PUBLISH".
 	MessageNames []string
 	// Probe judges bytes by their content. They are the beginning of a
@@ -163,6 +166,20 @@ func (reg *Registry) MessageName(id ProtocolID, name uint8) string {
 		return ""
 	}
 	return reg.protocols[id].MessageNames[name]
+}
+
+// Protocol returns a protocol's description, that of Opaque for unknown numbers. Its
+// slices are the Registry's.
+func (reg *Registry) Protocol(id ProtocolID) Protocol {
+	if int(id) >= len(reg.protocols) {
+		id = Opaque
+	}
+	return reg.protocols[id]
+}
+
+// Encrypted says whether a protocol hides what it carries.
+func (reg *Registry) Encrypted(id ProtocolID) bool {
+	return reg.Protocol(id).Encrypted
 }
 
 // A Binding says which protocol a port carries. Its text form is NAME@PORT.

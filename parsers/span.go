@@ -10,6 +10,7 @@ type Span struct {
 	Protocol ProtocolID // Opaque when nothing is known
 	Name     uint8      // the message's kind within its protocol; see Registry.MessageName
 	Class    Class      // how the message may wait
+	Sealed   bool       // ciphertext behind Body: like nothing before, and nobody need look
 	Event    []byte     // topic, subject, channel, ...; nil when it has none. Borrowed until the next Scan of the same flow.
 	Key      uint64     // names protocol, kind and event together: equal keys mean comparable messages; 0 for opaque
 	Body     int        // offset of the message body inside the span; Len when the body is elsewhere or empty

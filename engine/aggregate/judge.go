@@ -24,7 +24,7 @@ func (w *writer) expect(g *group) int {
 	if len(g.spans) == 0 {
 		return len(w.acks.set)
 	}
-	if g.spans[0].protocol == parsers.Opaque {
+	if g.spans[0].protocol == parsers.Opaque || g.spans[0].sealed {
 		return 0
 	}
 	i, ok := w.slotOf[w.slotKey(&g.spans[0])]
@@ -57,6 +57,12 @@ func (w *writer) slotKey(s *span) uint64 {
 
 // place finds the slot of a span; where there is none yet, a template for it.
 func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
+	if s.sealed { // one slot for all of a kind: what it remembers is good for copies only
+		s.key = lengthKey(8, uint64(s.protocol)<<8|uint64(s.name), uint64(min(s.at, 1)))
+		w.stats.NoHits++
+		slot, known = w.slotOf[s.key]
+		return slot, known, 0
+	}
 	named := s.protocol != parsers.Opaque && w.cfg.Similarity&(ByEvent|ByName|ByLength) != 0
 	if named {
 		s.key = w.slotKey(s)
@@ -83,6 +89,9 @@ func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
 // has no slot: of the same name and length, of the same name, of the same
 // length.
 func (w *writer) alike(s *span) (keys [3]uint64) {
+	if s.sealed {
+		return keys
+	}
 	by := w.cfg.Similarity
 	name := 1 + uint64(s.protocol)<<8 + uint64(s.name)<<16 + uint64(min(s.at, 1))<<32
 	if by&(ByName|ByLength) == ByName|ByLength {
@@ -182,7 +191,7 @@ func (w *writer) settle(s *span) {
 // bulky tells whether a body is better left to the literals.
 func (w *writer) bulky(m *wire.Body, template []byte, s *span) bool {
 	body := s.body
-	if w.cfg.Similarity&ByNothing != 0 {
+	if w.cfg.Similarity&ByNothing != 0 || s.sealed {
 		return true
 	}
 	if w.effort <= maxEffort && (len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128) {

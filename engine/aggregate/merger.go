@@ -178,7 +178,7 @@ func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index 
 	if len(m.spans) > 0 {
 		first := &m.spans[0]
 		v := first.Key
-		if first.Protocol == parsers.Opaque {
+		if first.Protocol == parsers.Opaque || first.Sealed {
 			v = xxhash.Sum64(payload)
 		}
 		key ^= v * 0x9e3779b97f4a7c15
@@ -289,7 +289,7 @@ func (m *Merger) describe(src *source, g *group, start int) {
 		end := start + s.Len - out
 		*t = span{body: m.store[start:end:end], holes: holes, advice: advice{
 			key: s.Key, message: s.Key, split: s.Body - before, at: s.At,
-			protocol: s.Protocol, name: s.Name, class: s.Class,
+			protocol: s.Protocol, name: s.Name, class: s.Class, sealed: s.Sealed,
 		}}
 		if len(s.Event) > 0 {
 			from := len(m.events)
@@ -398,7 +398,7 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 		m.paced = now + m.cfg.Pace
 	}
 	s.BytesFrames += uint64(len(dst) - start)
-	m.writer.spread(len(dst)-start-len(m.control), len(literals))
+	m.writer.settleDebts(len(dst)-start-len(m.control), len(literals))
 	*p = pending{groups: p.groups[:0], list: p.list[:0], first: p.first, barrier: -1}
 	if len(p.first) > 1<<10 {
 		p.first = make(map[uint64]int32) // clearing takes the time of the largest it ever was

@@ -19,6 +19,8 @@ type advice struct {
 	protocol parsers.ProtocolID
 	name     uint8
 	class    parsers.Class
+	sealed   bool   // ciphertext: not worth a comparison
+	literal  bool   // its body is among the frame's literals
 	event    []byte // borrowed from the packet store
 }
 
@@ -188,6 +190,7 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 			s.body, m.literals = m.literals[:n], m.literals[n:]
 		} else {
 			m.literals = append(m.literals, s.body...)
+			s.literal = true
 		}
 	} else {
 		clock := wire.Clock{Elapsed: int64(int32(m.clock - sl.clock))}

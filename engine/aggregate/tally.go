@@ -12,6 +12,14 @@ type groupCosts struct {
 	topics float64 // the part of it before the message bodies
 }
 
+// A debt is a body among a frame's literals, of which nobody knows what it costs
+// before all of them are compressed.
+type debt struct {
+	part  Part
+	event *EventStats // nil where it is of no message
+	bytes int
+}
+
 // event returns where the messages of a span are counted. Only the first part
 // of a message says what its event is; the others have the same key.
 func (s *Stats) event(sp *span, message uint64) *EventStats {
@@ -50,6 +58,9 @@ func (w *writer) tally(c *wire.Coder, g *group) {
 	bodies, topics := k.bodies/8, k.topics/8
 	*k = groupCosts{begin: end}
 	if g.kind == kindRaw {
+		if g.spans[0].literal {
+			w.debts = append(w.debts, debt{part: PartRaw, bytes: len(g.spans[0].body)})
+		}
 		s.Out[PartRaw] += all
 		s.In[PartRaw] += uint64(len(g.spans[0].body))
 		return
@@ -65,7 +76,9 @@ func (w *writer) tally(c *wire.Coder, g *group) {
 		before += g.spans[i].split
 	}
 	before = min(before*len(g.members), payload)
+	part := PartBodies
 	if acks {
+		part = PartAcks
 		s.Out[PartAcks] += all
 		s.In[PartAcks] += uint64(headers + payload)
 	} else {
@@ -87,11 +100,26 @@ func (w *writer) tally(c *wire.Coder, g *group) {
 		}
 		e.BytesIn += uint64(headers+payload) / uint64(len(g.spans))
 		e.BytesOut += all / float64(len(g.spans))
+		if sp.literal {
+			w.debts = append(w.debts, debt{part: part, event: e, bytes: len(sp.body)})
+		}
 	}
 }
 
-// spread counts what a frame has beyond its control field.
-func (w *writer) spread(extra, literals int) {
+// settleDebts counts the extra bytes that a frame has beyond its control field, of
+// which the literals are shared out among those whose bodies they are.
+func (w *writer) settleDebts(extra, literals int) {
 	w.stats.Out[PartFrames] += float64(extra - literals)
-	w.stats.Out[PartBodies] += float64(literals)
+	owed := 0
+	for i := range w.debts {
+		owed += w.debts[i].bytes
+	}
+	for i := range w.debts {
+		d := &w.debts[i]
+		share := float64(literals) * float64(d.bytes) / float64(max(owed, 1))
+		w.stats.Out[d.part] += share
+		if d.event != nil {
+			d.event.BytesOut += share
+		}
+	}
 }

@@ -34,7 +34,8 @@ type writer struct {
 	zstd       *zstd.Encoder
 	compressed []byte
 	costs      groupCosts
-	effort     int // literal bytes of this frame given to the Text model
+	debts      []debt // of the frame that is being written
+	effort     int    // literal bytes of this frame given to the Text model
 }
 
 // A sentFrame is a frame that changed something: its number, from 1, and how
@@ -166,7 +167,7 @@ func (w *writer) reverse(key *parsers.FlowKey) uint32 {
 
 // write writes the control field of a frame.
 func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
-	w.literals = w.literals[:0]
+	w.literals, w.debts = w.literals[:0], w.debts[:0]
 	w.effort = 0
 	w.items = w.items[:0]
 	h := head{

@@ -17,6 +17,7 @@ import (
 	"sheaf/parsers/nats"
 	"sheaf/parsers/resp"
 	"sheaf/parsers/stomp"
+	"sheaf/parsers/tls"
 	"sheaf/parsers/websocket"
 	"sheaf/parsers/zmtp"
 )
@@ -34,8 +35,10 @@ func Registry() *parsers.Registry {
 		zmtp.Protocol(),
 		kafka.Protocol(),
 		mqttsn.Protocol(),
-		// Mosquitto's usual port, EMQX', RabbitMQ's, and the one of many others.
-		websocket.Over(mqtt.Protocol(), 9001, 8083, 15675, 8080),
+		// Mosquitto's usual port, EMQX' and RabbitMQ's. Not 80 and 8080, which are
+		// for bulk as well; the content says it there.
+		websocket.Over(mqtt.Protocol(), 9001, 8083, 15675),
 		websocket.Protocol(),
+		tls.Protocol(),
 	)
 }

@@ -19,6 +19,10 @@ const maxEventText = 1024
 // A ProtocolReport is what went through in messages of one protocol.
 type ProtocolReport struct {
 	MessageCounts
+	// Encrypted says that the protocol hides what it carries: headers and
+	// acknowledgements were all that could be merged.
+	Encrypted bool `json:"encrypted,omitempty"`
+
 	Names  map[string]*MessageCounts `json:"names"`  // by kind
 	Events map[string]*MessageCounts `json:"events"` // by event, "" for messages without one; those with most bytes
 	Other  OtherEvents               `json:"other"`  // the rest
@@ -65,6 +69,7 @@ type Row struct {
 	BytesFrames float64
 	BytesWire   float64
 	opaque      bool
+	encrypted   bool
 }
 
 // rows returns what both mergers counted, most bytes first.
@@ -80,7 +85,7 @@ func (r *Replay) rows() []Row {
 				Name: reg.MessageName(key.Protocol, key.Name), Event: key.Event,
 				Messages: s.Messages, BytesIn: s.BytesIn,
 				BytesFrames: s.BytesOut, BytesWire: s.BytesOut * factor,
-				opaque: key.Protocol == parsers.Opaque,
+				opaque: key.Protocol == parsers.Opaque, encrypted: reg.Encrypted(key.Protocol),
 			})
 		}
 	}
@@ -137,7 +142,7 @@ func protocols(rows []Row) map[string]*ProtocolReport {
 		r := &rows[i]
 		p := out[r.Protocol]
 		if p == nil {
-			p = &ProtocolReport{Names: make(map[string]*MessageCounts), Events: make(map[string]*MessageCounts)}
+			p = &ProtocolReport{Encrypted: r.encrypted, Names: make(map[string]*MessageCounts), Events: make(map[string]*MessageCounts)}
 			out[r.Protocol] = p
 		}
 		p.add(r)

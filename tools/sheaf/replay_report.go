@@ -98,9 +98,15 @@ func writeKinds(w io.Writer, p *replay.Report) {
 	t := newTable("by kind", "protocol", "message", "\tmessages", "\tin", "\ton the link", "\ta message", "\t")
 	for i := range kinds {
 		r := &kinds[i]
-		t.add(append([]string{r.Direction.String(), r.Protocol, cmp.Or(r.Name, "-")}, amounts(r)...)...)
+		t.add(append([]string{r.Direction.String(), marked(r.Protocol, encryptedBy(p, r)), cmp.Or(r.Name, "-")}, amounts(r)...)...)
 	}
 	t.write(w)
+}
+
+// encryptedBy says whether the protocol of a row hides what it carries.
+func encryptedBy(p *replay.Report, r *replay.Row) bool {
+	sum := p.Protocols[r.Protocol]
+	return sum != nil && sum.Encrypted
 }
 
 // maxEventWidth is how many characters of an event a table shows.
@@ -160,31 +166,28 @@ const (
 	opaqueShare = 0.3
 )
 
-// usuallyTLS are the ports of pub-sub protocols over TLS, and of HTTPS.
-var usuallyTLS = []uint16{443, 4443, 5671, 6380, 8443, 8883, 9093, 61614, 61617}
-
 // writeHints writes what a user could do better.
 func writeHints(w io.Writer, p *replay.Report) {
+	var e encrypted
+	for name, sum := range p.Protocols {
+		e.add(name, sum.Encrypted, sum.BytesIn)
+	}
+	writeEncrypted(w, e)
 	share := float64(p.Opaque) / float64(max(p.Opaque+p.WithNames, 1))
 	if p.Opaque < opaqueBytes || share < opaqueShare {
 		return
 	}
 	fmt.Fprintf(w, "\n  hint: %.0f%% of the traffic is of no known protocol: it is compared by length and\n  content only.\n", 100*share)
 	var ports []string
-	tls := false
 	for _, o := range p.OddPorts {
 		name := map[uint8]string{6: "tcp", 17: "udp"}[o.Proto]
 		ports = append(ports, fmt.Sprintf("%d/%s (%s)", o.Port, name, size(float64(o.Bytes))))
-		tls = tls || slices.Contains(usuallyTLS, o.Port)
 	}
 	if len(ports) == 0 {
 		return
 	}
 	fmt.Fprintf(w, "  Busiest ports without a known protocol: %s.\n", strings.Join(ports, ", "))
 	fmt.Fprintf(w, "  If one carries %s, say so with --protocol NAME@PORT.\n", orList(p.Known))
-	if tls {
-		fmt.Fprintln(w, "  TLS hides messages: of it, only headers and acknowledgements are merged.")
-	}
 }
 
 // counts writes counters, most first, without those that are zero.

@@ -86,6 +86,7 @@ func writePeer(w io.Writer, p *engine.PeerStatus, rates *interval, events int) {
 		fmt.Fprintln(w, "  frames sent because of:", counts(sent.flushes))
 		fmt.Fprintln(w, "  compared with one of the same:", counts(sent.hits))
 	}
+	writeEncrypted(w, encryptedOf(sent.events))
 	writeOpaque(w, sent.events)
 }
 
@@ -268,7 +269,7 @@ func writeSums(w io.Writer, title string, all []engine.EventStatus, limit int, e
 	}
 	shown := min(limit, len(all))
 	for i := range all[:shown] {
-		cells := []string{printable(all[i].Protocol), cmp.Or(printable(all[i].Message), "-")}
+		cells := []string{marked(printable(all[i].Protocol), all[i].Encrypted), cmp.Or(printable(all[i].Message), "-")}
 		if events {
 			cells = append(cells, shorten(printable(all[i].Event), maxEventWidth))
 		}
@@ -286,6 +287,14 @@ func writeSums(w io.Writer, title string, all []engine.EventStatus, limit int, e
 	t.write(w)
 }
 
+// encryptedOf sums up what was sent under encryption.
+func encryptedOf(events []engine.EventStatus) (e encrypted) {
+	for i := range events {
+		e.add(events[i].Protocol, events[i].Encrypted, events[i].BytesIn)
+	}
+	return e
+}
+
 // writeOpaque writes a hint where much of what was sent is of no known protocol.
 func writeOpaque(w io.Writer, events []engine.EventStatus) {
 	var opaque, all uint64
@@ -298,8 +307,9 @@ func writeOpaque(w io.Writer, events []engine.EventStatus) {
 	if opaque < opaqueBytes || float64(opaque) < opaqueShare*float64(all) {
 		return
 	}
-	fmt.Fprintf(w, "\n  hint: %.0f%% of what was sent is of no known protocol, or hidden by TLS: use plain\n", 100*float64(opaque)/float64(all))
-	fmt.Fprintln(w, "  MQTT, NATS, ... on both LANs, or name the port under protocols = [\"NAME@PORT\"].")
+	fmt.Fprintf(w, "\n  hint: %.0f%% of what was sent is of no known protocol: it is compared by length and\n", 100*float64(opaque)/float64(all))
+	fmt.Fprintln(w, "  content only. If it is one of docs/protocols.md, name its port under protocols =")
+	fmt.Fprintln(w, "  [\"NAME@PORT\"].")
 }
 
 // oneLine makes a printable line of an error, which may have several.

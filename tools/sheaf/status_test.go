@@ -52,8 +52,11 @@ func sampleStatus(seconds uint64) *engine.Status {
 					},
 					{
 						Class: "bulk", Epochs: 1, Flushes: map[string]uint64{"complete": 50, "full": 3},
-						Where:  map[string]engine.WhereTotal{"verbatim": {BytesIn: 60, BytesOut: 60}},
-						Events: []engine.EventStatus{{Protocol: "opaque", Messages: 3 * n, BytesIn: 2000 * n, BytesOut: 1900 * float64(n)}},
+						Where: map[string]engine.WhereTotal{"verbatim": {BytesIn: 60, BytesOut: 60}},
+						Events: []engine.EventStatus{
+							{Protocol: "opaque", Messages: 3 * n, BytesIn: 2000 * n, BytesOut: 1900 * float64(n)},
+							{Protocol: "tls", Encrypted: true, Message: "application_data", Messages: n, BytesIn: 300 * n, BytesOut: 290 * float64(n)},
+						},
 					},
 				},
 			},

@@ -33,8 +33,13 @@ func TestGoldenTable(t *testing.T) {
 		{Direction: replay.Down, Protocol: "mqtt", Name: "PUBLISH", Event: "plant/4/\x1b[31m\xff/" + strings.Repeat("long", 20) + "/end", Messages: 3, BytesIn: 3000, BytesWire: 90},
 		{Direction: replay.Up, Protocol: "mqtt", Name: "PINGREQ", Messages: 20, BytesIn: 1080, BytesWire: 1300},
 		{Direction: replay.Up, Protocol: "opaque", Messages: 70_000, BytesIn: 9_000_000, BytesWire: 8_000_000},
+		{Direction: replay.Up, Protocol: "tls", Name: "application_data", Messages: 9000, BytesIn: 900_000, BytesWire: 890_000},
 		{Direction: replay.Up, Protocol: "mqtt", Name: "PUBLISH", Event: "a", Messages: 1, BytesIn: 900, BytesWire: 200},
 		{Direction: replay.Up, Protocol: "mqtt", Name: "PUBLISH", Event: "b", Messages: 2, BytesIn: 800, BytesWire: 201},
+	}
+	p.Protocols = map[string]*replay.ProtocolReport{
+		"mqtt": {MessageCounts: replay.MessageCounts{BytesIn: 11_005_780}},
+		"tls":  {MessageCounts: replay.MessageCounts{BytesIn: 900_000}, Encrypted: true},
 	}
 	p.Opaque, p.WithNames = 9_000_000, 11_005_780
 	p.OddPorts = []replay.OddPort{{Proto: 6, Port: 8883, Bytes: 8_900_000}, {Proto: 17, Port: 5683, Bytes: 100_000}}
