@@ -12,6 +12,12 @@
 // Registry is the table of the protocols that can be recognised; each lives in a
 // package of its own, and package builtin lists them.
 //
+// What scanners of protocols over TCP share, a Cutter does: it follows a message
+// over segments and keeps the bytes of one whose beginning was cut, while the
+// protocol's Grammar tells what a message is. AMQP 0-9-1, whose messages are of
+// frames that others may come between, and RESP, whose values are walked through
+// from their first byte, have scanners of their own.
+//
 // Spans are advice: a wrong one costs bytes on the link and never correctness.
 // That is why a Stream guesses where it must (after a gap, in the middle of a
 // connection) and why nothing here reassembles or buffers a payload.

@@ -53,15 +53,15 @@ type front struct {
 	content  int64 // of a content header: bytes of the content
 }
 
-// parseFront reads the beginning of a frame into f. It returns short when it
-// needs more bytes, of which maxFront are always enough and the whole frame is
-// too. What it says does not depend on the bytes after those it needs; that the
+// parseFront reads the beginning of a frame into f, which is zero. It returns short
+// when it needs more bytes, of which maxFront are always enough and the whole frame
+// is too. What it says does not depend on the bytes after those it needs; that the
 // frame's last byte is right is for callers to see.
 func parseFront(b []byte, f *front) fault {
 	if len(b) == 0 {
 		return short
 	}
-	*f = front{kind: b[0]}
+	f.kind = b[0]
 	switch b[0] {
 	case typeMethod, typeHeader, typeBody, typeHeartbeat:
 	case typePreamble:

@@ -251,9 +251,8 @@ func (s *Scanner) take(dst []parsers.Span, n int, f *front, event []byte) []pars
 		from := int(s.seen)
 		to := from + n
 		hole := func(off, n int, kind parsers.HoleKind, counter, step uint8) {
-			if off >= from && off+n <= to && sp.NumHoles < parsers.MaxHoles {
-				sp.Holes[sp.NumHoles] = parsers.Hole{Off: base + off - from, Len: n, Kind: kind, Counter: counter, Step: step}
-				sp.NumHoles++
+			if off >= from && off+n <= to {
+				sp.AddHole(base+off-from, n, kind, counter, step)
 			}
 		}
 		hole(1, 2, parsers.HoleBig, counterChannel, 0)

@@ -60,14 +60,13 @@ type front struct {
 	fields value // the list of fields
 }
 
-// parseFront reads the beginning of a frame into f. It returns short when it
-// needs more bytes, of which maxFront are always enough and the whole frame is
-// too. What it says does not depend on the bytes after those it needs.
+// parseFront reads the beginning of a frame into f, which is zero. It returns short
+// when it needs more bytes, of which maxFront are always enough and the whole frame
+// is too. What it says does not depend on the bytes after those it needs.
 func parseFront(b []byte, f *front) fault {
 	if len(b) == 0 {
 		return short
 	}
-	*f = front{}
 	if b[0] == preambleStart {
 		return f.readPreamble(b)
 	}

@@ -13,8 +13,7 @@ func FuzzScanner(f *testing.F) {
 		f.Add(cat(attach(1, 2, no, "", "queue"), m.bytes), []byte{40, 1, 2})
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte) {
-		s := NewScanner(testID)
-		suite.FuzzScan(t, s, b, lengths, func() int { return len(s.carry) }, maxFront)
+		suite.FuzzScan(t, newScanner(), b, lengths, nil, 0)
 	})
 }
 

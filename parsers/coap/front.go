@@ -53,10 +53,9 @@ type front struct {
 // request says whether the message asks for something.
 func (f *front) request() bool { return f.code>>5 == 0 && f.code != 0 }
 
-// parseFront reads a datagram into f. Where there is a fault, f.body is about
+// parseFront reads a datagram into f, which is zero. Where there is a fault, f.body is about
 // where.
 func parseFront(b []byte, f *front) fault {
-	*f = front{}
 	if len(b) < headSize {
 		return faultHeader
 	}

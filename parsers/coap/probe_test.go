@@ -1,10 +1,10 @@
 package coap
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestProbe(t *testing.T) {
@@ -47,17 +47,12 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeRandom(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{1})
-	b := make([]byte, 64)
-	for i := range 400_000 {
-		if _, err := random.Read(b); err != nil {
-			t.Fatal(err)
-		}
-		if i%2 == 0 { // as a QUIC packet's first byte is, and some
-			b[0] = 0x40 | b[0]&0x3f
-		}
-		if Probe(b[:4+i%60]) == parsers.Strong {
-			t.Fatalf("%x is taken for CoAP", b)
-		}
+	n := 0
+	probe := func(b []byte) parsers.Confidence {
+		n++
+		return Probe(b[:4+n%60])
 	}
+	parsertest.ProbeRandom(t, 400_000, probe, func(_ int, b []byte) { // as a QUIC packet's first byte is, and some
+		b[0] = 0x40 | b[0]&0x3f
+	})
 }

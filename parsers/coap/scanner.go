@@ -54,20 +54,16 @@ func (s *Scanner) span(dst []parsers.Span, b []byte, buf *[]byte) []parsers.Span
 		sp.Event = event
 	}
 	sp.Body = f.body
-	hole := func(p place, kind parsers.HoleKind, counter, step uint8) {
-		sp.Holes[sp.NumHoles] = parsers.Hole{Off: p.off, Len: p.len, Kind: kind, Counter: counter, Step: step}
-		sp.NumHoles++
-	}
 	id := uint8(counterID)
 	if f.kind >= Acknowledgement {
 		id = counterAck
 	}
-	hole(place{2, 2}, parsers.HoleBig, id, 1)
+	sp.AddHole(2, 2, parsers.HoleBig, id, 1)
 	if f.token.len > 0 {
-		hole(f.token, parsers.HoleText, counterToken, 0)
+		sp.AddHole(f.token.off, f.token.len, parsers.HoleText, counterToken, 0)
 	}
 	if o := f.observe; o.len > 0 && o.len <= 3 && !f.request() {
-		hole(o, parsers.HoleBig, counterObserve, 1)
+		sp.AddHole(o.off, o.len, parsers.HoleBig, counterObserve, 1)
 	}
 	return dst
 }

@@ -55,11 +55,10 @@ type front struct {
 	body    int   // offset of what follows all these
 }
 
-// parseFront reads the beginning of a message into f. It returns short when it
-// needs more bytes, of which maxFront are always enough and the whole message is
+// parseFront reads the beginning of a message into f, which is zero. It returns
+// short when it needs more bytes, of which maxFront are always enough and the whole message is
 // too. What it says does not depend on the bytes after those it needs.
 func parseFront(b []byte, s side, f *front) fault {
-	*f = front{}
 	if len(b) < headSize {
 		if len(b) > 0 && b[0] > maxMessage>>24 {
 			return faultSize

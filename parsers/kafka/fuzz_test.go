@@ -15,25 +15,9 @@ func FuzzScanner(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b, lengths []byte, answers bool) {
 		s := NewScanner(testID)
 		if answers {
-			s.side = responses
+			s.grammar.side = responses
 		}
-		for i := 0; len(b) > 0; i++ {
-			n := len(b)
-			if i < len(lengths) {
-				if n = min(int(lengths[i]), n); n == 0 {
-					s.Lost()
-					continue
-				}
-			}
-			if n%2 == 1 {
-				checkSpans(t, s.Rescan(nil, b[:n]), n)
-			}
-			scanAll(t, s, b[:n])
-			if len(s.carry) > maxFront {
-				t.Fatalf("carries %d bytes", len(s.carry))
-			}
-			b = b[n:]
-		}
+		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
 }
 
@@ -44,26 +28,7 @@ func FuzzSplit(f *testing.F) {
 		f.Add(cat(fetch(7, 1, "c", "t", 1, 1), m.bytes, m.bytes), uint16(30))
 	}
 	f.Fuzz(func(t *testing.T, b []byte, at uint16) {
-		s := NewScanner(testID)
-		whole := scanAll(t, s, b)
-		ends := map[int]uint64{}
-		n := 0
-		for _, sp := range whole {
-			if n += sp.Len; sp.Key == 0 {
-				return
-			}
-			ends[n] = sp.Key
-		}
-		if s.state != boundary {
-			return
-		}
-		i := min(int(at), len(b))
-		n = 0
-		for _, sp := range scanAll(t, NewScanner(testID), b[:i], b[i:]) {
-			if n += sp.Len; n != i && ends[n] != sp.Key {
-				t.Fatalf("cut at %d: span %+v ends at %d, keys %v", i, sp, n, ends)
-			}
-		}
+		suite.FuzzSplitKeys(t, newScanner, atBoundary, b, at)
 	})
 }
 
@@ -75,12 +40,12 @@ func FuzzParse(f *testing.F) {
 		f.Add(m.bytes, true)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, answer bool) {
-		s := Scanner{protocol: testID}
+		s := NewScanner(testID)
 		if answer {
-			s.side = responses
+			s.grammar.side = responses
 		}
 		var fr front
-		bad := parseFront(b, s.side, &fr)
+		bad := parseFront(b, s.grammar.side, &fr)
 		if bad == short && len(b) >= maxFront {
 			t.Fatalf("%d bytes are not enough", len(b))
 		}
@@ -109,7 +74,7 @@ func FuzzParse(f *testing.F) {
 			}
 			at = batch.Off + batch.Len
 		}
-		if spans := s.Scan(nil, b[:n]); len(spans) != 1 || s.state != boundary {
+		if spans := s.Scan(nil, b[:n]); len(spans) != 1 || !atBoundary(s) {
 			t.Fatalf("spans:\n%s", showSpans(spans))
 		}
 	})

@@ -1,11 +1,11 @@
 package kafka
 
 import (
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestProbe(t *testing.T) {
@@ -41,18 +41,8 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeRandom(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{1})
-	b := make([]byte, 64)
-	for i := range 200_000 {
-		if _, err := random.Read(b); err != nil {
-			t.Fatal(err)
-		}
-		if i%2 == 0 {
-			copy(b, "\x00\x00\x00\x3c\x00")
-			b[5] &= 63
-		}
-		if Probe(b) == parsers.Strong {
-			t.Fatalf("%x is taken for Kafka", b)
-		}
-	}
+	parsertest.ProbeRandom(t, 200_000, Probe, func(_ int, b []byte) {
+		copy(b, "\x00\x00\x00\x3c\x00")
+		b[5] &= 63
+	})
 }

@@ -1,8 +1,6 @@
 package kafka
 
 import (
-	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -11,77 +9,12 @@ import (
 	"sheaf/parsers"
 )
 
-const testID = parsers.ProtocolID(7)
-
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// scanAll scans pieces one after another and checks what every span must keep to.
-func scanAll(t tb, s *Scanner, pieces ...[]byte) (spans []parsers.Span) {
-	t.Helper()
-	for _, p := range pieces {
-		got := s.Scan(nil, p)
-		checkSpans(t, got, len(p))
-		for i := range got {
-			got[i].Event = bytes.Clone(got[i].Event)
-		}
-		spans = append(spans, got...)
-	}
-	return spans
-}
-
-func checkSpans(t tb, spans []parsers.Span, n int) {
-	t.Helper()
-	sum := 0
-	for _, sp := range spans {
-		sum += sp.Len
-		if sp.Len <= 0 || sp.Body < 0 || sp.Body > sp.Len || sp.NumHoles < 0 || sp.NumHoles > parsers.MaxHoles {
-			t.Fatalf("span out of bounds: %+v", sp)
-		}
-		if (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
-			t.Fatalf("key and protocol disagree: %+v", sp)
-		}
-		at := 0
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			if h.Off < at || h.Len < 1 || h.Len > parsers.MaxHoleText || h.Off+h.Len > sp.Len || h.Counter >= parsers.NumCounters || h.Kind == parsers.HoleText && h.Step != 0 {
-				t.Fatalf("hole out of bounds: %+v", sp)
-			}
-			at = h.Off + h.Len
-		}
-	}
-	if sum != n {
-		t.Fatalf("spans cover %d of %d bytes", sum, n)
-	}
-}
-
-func showSpans(spans []parsers.Span) string {
-	var s strings.Builder
-	for _, sp := range spans {
-		if sp.Protocol == parsers.Opaque {
-			fmt.Fprintf(&s, "opaque %d\n", sp.Len)
-			continue
-		}
-		fmt.Fprintf(&s, "%v %d+%d body %d", Name(sp.Name), sp.At, sp.Len, sp.Body)
-		if sp.Event != nil {
-			fmt.Fprintf(&s, " %q", sp.Event)
-		}
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			fmt.Fprintf(&s, " hole %d+%d counter %d", h.Off, h.Len, h.Counter)
-		}
-		s.WriteByte('\n')
-	}
-	return s.String()
-}
-
 func TestScanMessages(t *testing.T) {
 	for _, tt := range messages {
 		s := NewScanner(testID)
 		spans := scanAll(t, s, cat(tt.bytes, tt.bytes))
 		m, _, err := Parse(tt.bytes, false)
-		if s.state != boundary || len(spans) != 2 || err != nil {
+		if len(spans) != 2 || err != nil {
 			t.Errorf("%s: error %v, spans:\n%s", tt.name, err, showSpans(spans))
 			continue
 		}
@@ -154,16 +87,6 @@ RESPONSE 6+6 body 2
 	}
 }
 
-// cut cuts bytes at offsets.
-func cut(b []byte, at ...int) (pieces [][]byte) {
-	from := 0
-	for _, to := range append(at, len(b)) {
-		pieces = append(pieces, b[from:to])
-		from = to
-	}
-	return pieces
-}
-
 func TestKeys(t *testing.T) {
 	key := func(b []byte) uint64 { return NewScanner(testID).Scan(nil, b)[0].Key }
 	a := key(produce(3, 1, "c-1", "a", nil))
@@ -226,18 +149,17 @@ func TestRescan(t *testing.T) {
 	first := scanAll(t, s, list...)
 	cutOff := produce(3, 8, "c-1", "topic", nil)
 	scanAll(t, s, cutOff[:10])
-	before := *s
-	carry := string(s.carry)
+	before := s.grammar
 	var again []parsers.Span
 	for _, b := range append(list, cutOff[:10], []byte{0}) {
 		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, len(b))
+		checkSpans(t, spans, b)
 		again = append(again, spans...)
 	}
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
 		t.Error(diff)
 	}
-	if s.state != before.state || s.at != before.at || s.f != before.f || s.side != before.side || s.last != before.last || string(s.carry) != carry {
+	if s.grammar != before {
 		t.Error("Rescan changed the scanner")
 	}
 	if got := showSpans(scanAll(t, s, cutOff[10:])); got != "Produce 10+38 body 26 hole 4+3 counter 1\n" {

@@ -34,8 +34,7 @@ func aliased() parsertest.Traffic[[]byte] {
 func version(v uint8) func() parsers.Scanner {
 	return func() parsers.Scanner {
 		s := NewScanner(testID)
-		s.Scan(nil, connect(5))
-		s.version = v
+		s.grammar.version = v
 		return s
 	}
 }

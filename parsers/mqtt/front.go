@@ -50,8 +50,8 @@ var firstByte = func() (ok [256]bool) {
 	return ok
 }()
 
-// parseFront reads the beginning of a message into f. It returns short when it
-// needs more bytes, of which maxFront are always enough and the whole message
+// parseFront reads the beginning of a message into f, which is zero. It returns
+// short when it needs more bytes, of which maxFront are always enough and the whole message
 // is too. What it says does not depend on the bytes after those it needs.
 // version is the flow's, 0 when unknown.
 func parseFront(b []byte, version uint8, f *front) fault {
@@ -61,7 +61,7 @@ func parseFront(b []byte, version uint8, f *front) fault {
 	if !firstByte[b[0]] {
 		return faultFirstByte
 	}
-	*f = front{name: Name(b[0] >> 4), flags: b[0] & 0x0f}
+	f.name, f.flags = Name(b[0]>>4), b[0]&0x0f
 	length, n := uvarint(b[1:])
 	switch {
 	case n == 0:

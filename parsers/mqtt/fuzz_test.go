@@ -14,8 +14,8 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte, version uint8) {
 		s := NewScanner(testID)
-		s.version = version % 6
-		suite.FuzzScan(t, s, b, lengths, func() int { return len(s.carry) }, maxFront)
+		s.grammar.version = version % 6
+		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
 }
 
@@ -61,7 +61,9 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("field %+v of %d bytes", field, n)
 			}
 		}
-		if spans := (&Scanner{protocol: testID, version: version}).Scan(nil, b[:n]); len(spans) != 1 {
+		s := NewScanner(testID)
+		s.grammar.version = version
+		if spans := s.Scan(nil, b[:n]); len(spans) != 1 {
 			t.Fatalf("spans:\n%s", showSpans(spans))
 		}
 	})

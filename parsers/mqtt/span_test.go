@@ -23,4 +23,4 @@ var scanAll, checkSpans, showSpans = suite.ScanAll, suite.CheckSpans, suite.Show
 
 func newScanner() parsers.Scanner { return NewScanner(testID) }
 
-func atBoundary(s parsers.Scanner) bool { return s.(*Scanner).state == boundary }
+var atBoundary = parsertest.AtBoundary(msg(0xc0))

@@ -44,7 +44,6 @@ type front struct {
 // parseFront reads a datagram, which is one message, into f. Where there is a
 // fault, f.body is about where.
 func parseFront(b []byte, f *front) fault {
-	*f = front{}
 	length, head, bad := lengths(b)
 	if bad != ok {
 		return bad

@@ -14,21 +14,7 @@ func FuzzScanner(f *testing.F) {
 		f.Add(m.bytes, []byte{byte(len(m.bytes)), 0})
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte) {
-		s := NewScanner(testID)
-		for i := 0; len(b) > 0; i++ {
-			n := len(b)
-			if i < len(lengths) {
-				if n = min(int(lengths[i]), n); n == 0 {
-					s.Lost()
-					continue
-				}
-			}
-			if n%2 == 1 {
-				checkSpans(t, s.Rescan(nil, b[:n]), n)
-			}
-			checkSpans(t, s.Scan(nil, b[:n]), n)
-			b = b[n:]
-		}
+		suite.FuzzScan(t, newScanner(), b, lengths, nil, 0)
 	})
 }
 

@@ -9,28 +9,14 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"sheaf/parsers/mqttsn"
+	"sheaf/parsers/parsertest"
 )
-
-// udpPacket is an IPv4 packet to the gateway.
-func udpPacket(payload string) []byte {
-	ip := &layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolUDP, SrcIP: []byte{10, 0, 0, 2}, DstIP: []byte{10, 0, 0, 1}}
-	udp := &layers.UDP{SrcPort: 40000, DstPort: 1884}
-	if err := udp.SetNetworkLayerForChecksum(ip); err != nil {
-		panic(err)
-	}
-	buf := gopacket.NewSerializeBuffer()
-	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
-	if err := gopacket.SerializeLayers(buf, opts, ip, udp, gopacket.Payload(payload)); err != nil {
-		panic(err)
-	}
-	return buf.Bytes()
-}
 
 // Any gopacket program can show MQTT-SN once its port has been named.
 func ExampleLayer() {
 	layers.RegisterUDPPortLayerType(1884, mqttsn.LayerTypeMQTTSN)
 
-	data := udpPacket("\x0b\x0c\x20\x00\x07\x00\x0521.5")
+	data := parsertest.UDPPacket(1884, "\x0b\x0c\x20\x00\x07\x00\x0521.5")
 	packet := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.Default)
 	m, isMQTTSN := packet.Layer(mqttsn.LayerTypeMQTTSN).(*mqttsn.Layer)
 	if !isMQTTSN {

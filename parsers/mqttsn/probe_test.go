@@ -1,10 +1,10 @@
 package mqttsn
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestProbe(t *testing.T) {
@@ -38,18 +38,12 @@ func TestProbe(t *testing.T) {
 }
 
 func TestProbeRandom(t *testing.T) {
-	random := rand.NewChaCha8([32]byte{1})
-	b := make([]byte, 64)
-	for i := range 400_000 {
-		if _, err := random.Read(b); err != nil {
-			t.Fatal(err)
-		}
-		n := 8 + i%56
-		if i%2 == 0 { // right as far as the type
-			b[0], b[1] = byte(n), byte(CONNECT-1)
-		}
-		if Probe(b[:n]) == parsers.Strong {
-			t.Fatalf("%x is taken for MQTT-SN", b)
-		}
+	n := 0
+	probe := func(b []byte) parsers.Confidence {
+		n++
+		return Probe(b[:8+n%56])
 	}
+	parsertest.ProbeRandom(t, 400_000, probe, func(i int, b []byte) { // right as far as the type
+		b[0], b[1] = byte(8+(i+1)%56), byte(CONNECT-1)
+	})
 }

@@ -39,8 +39,7 @@ func (s *Scanner) Scan(dst []parsers.Span, b []byte) []parsers.Span {
 	sp.Body = f.body
 	// Without a quality of service there is no message ID, and 0 in its place.
 	if f.id > 0 && (b[f.id] != 0 || b[f.id+1] != 0) {
-		sp.Holes[0] = parsers.Hole{Off: f.id, Len: 2, Kind: parsers.HoleBig, Counter: k.counter, Step: 1}
-		sp.NumHoles = 1
+		sp.AddHole(f.id, 2, parsers.HoleBig, k.counter, 1)
 	}
 	return dst
 }

@@ -9,37 +9,10 @@ import (
 	"sheaf/parsers"
 )
 
-const testID = parsers.ProtocolID(7)
-
-// tb is what testing.T and rapid.T have in common.
-type tb interface {
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
-// checkSpans checks what the spans of a datagram must keep to.
-func checkSpans(t tb, spans []parsers.Span, n int) {
-	t.Helper()
-	if len(spans) != min(n, 1) {
-		t.Fatalf("%d spans of a datagram", len(spans))
-	}
-	for _, sp := range spans {
-		if sp.Len != n || sp.At != 0 || sp.Body < 0 || sp.Body > n || (sp.Protocol == parsers.Opaque) != (sp.Key == 0) {
-			t.Fatalf("span out of bounds: %+v", sp)
-		}
-		for _, h := range sp.Holes[:sp.NumHoles] {
-			if h.Off < 2 || h.Len != 2 || h.Off+h.Len > n || h.Counter >= parsers.NumCounters {
-				t.Fatalf("hole out of bounds: %+v", sp)
-			}
-		}
-	}
-}
-
 func TestScan(t *testing.T) {
 	for _, tt := range messages {
 		s := NewScanner(testID)
-		spans := s.Scan(nil, tt.bytes)
-		checkSpans(t, spans, len(tt.bytes))
+		spans := scanAll(t, s, tt.bytes)
 		m, err := Parse(tt.bytes)
 		if err != nil {
 			t.Fatal(err)
@@ -102,21 +75,19 @@ func TestAny(t *testing.T) {
 			case 0:
 				s.Lost()
 			case 1:
-				checkSpans(t, s.Rescan(nil, b), len(b))
+				checkSpans(t, s.Rescan(nil, b), b)
 			case 2:
 				b = b[:rapid.IntRange(0, len(b)-1).Draw(t, "cut")]
-				if spans := s.Scan(nil, b); len(b) > 0 && spans[0].Protocol != parsers.Opaque && len(b) < len(m.bytes) {
+				if spans := scanAll(t, s, b); len(b) > 0 && spans[0].Protocol != parsers.Opaque && len(b) < len(m.bytes) {
 					t.Fatalf("cut %s is taken for %+v", m.name, spans[0])
 				}
 				continue
 			case 3:
 				b[rapid.IntRange(0, len(b)-1).Draw(t, "place")] = rapid.Byte().Draw(t, "byte")
-				checkSpans(t, s.Scan(nil, b), len(b))
+				scanAll(t, s, b)
 				continue
 			}
-			spans := s.Scan(nil, b)
-			checkSpans(t, spans, len(b))
-			if spans[0].Protocol != testID {
+			if spans := scanAll(t, s, b); spans[0].Protocol != testID {
 				t.Fatalf("%s is not found", m.name)
 			}
 		}

@@ -18,6 +18,7 @@ func traffic() parsertest.Traffic[string] {
 		"pub":        {"PUB plant.4.alarms 4\r\n21.5\r\n"},
 		"request":    {"PUB plant.4.get _INBOX.RC0CSHJGL2K7UACXWR26GO.17 4\r\n21.5\r\n"},
 		"hmsg":       {"HMSG plant.4.alarms 7 20 24\r\nNATS/1.0\r\nId: 17\r\n\r\n21.5\r\n"},
+		"hpub":       {"HPUB plant.4.alarms 20 24\r\nNATS/1.0\r\nId: 17\r\n\r\n21.5\r\n"},
 		"ack":        {"PUB " + ackTo + " 4\r\n+ACK\r\n"},
 		"stream":     {"MSG orders 7 " + ackTo + " 4\r\n21.5\r\n"},
 		"ping":       {"PING\r\n"},

@@ -24,29 +24,29 @@ func (a arg) of(b []byte) []byte { return b[a.off : a.off+a.len] }
 // message's first byte.
 type front struct {
 	name    Name
-	class   parsers.Class
 	size    int // bytes of the whole message, 0 when it ends with a line whose end is not there
 	line    int // bytes of the control line with its end, 0 when that is not there
 	body    int // offset of what follows the control line and headers
 	headers int // bytes of the headers
-	subject arg
-	sid     arg
-	reply   arg
-	event   arg // the part of the subject that names the message
-	holes   holes
+
+	args                [1 + maxArgs]arg // fields; the first is none
+	subject, sid, reply uint8            // which of args
 }
 
-// parseFront reads the control line of a message into f, which is zero. It
-// returns short when
-// it needs more bytes, of which maxFront are always enough and the whole message
-// is too. What it says does not depend on the bytes after those it needs, but
-// for this: where headers and the end of a payload are there, they are looked at.
+// field returns one of args.
+func (f *front) field(b []byte, i uint8) []byte { return f.args[i].of(b) }
+
+// parseFront reads the control line of a message into f, which is zero. It returns
+// short when it needs more bytes, of which maxFront are always enough and the
+// whole message is too. What it says does not depend on the bytes after those it
+// needs, but for this: where headers and the end of a payload are there, they are
+// looked at.
 func parseFront(b []byte, f *front) fault {
 	name, n, bad := verb(b)
+	f.name, f.body = name, n
 	if bad != ok {
 		return bad
 	}
-	f.name, f.class, f.body = name, classes[name], n
 	switch name {
 	case PING, PONG, OK:
 		return f.bare(b, n)
@@ -72,32 +72,30 @@ func parseFront(b []byte, f *front) fault {
 	if end > n && !blank(b[n]) {
 		return faultVerb
 	}
-	var args [maxArgs]arg
-	count := 0
+	count := uint8(0)
 	for at := n; at < end; {
 		if blank(b[at]) {
 			at++
 			continue
 		}
 		from := at
-		for at < end && b[at] > ' ' {
-			at++
-		}
+		at = parsers.TokenEnd(b, at, ' '+1, ' ')
 		if at < end && !blank(b[at]) {
 			return faultLine
 		}
 		if count == maxArgs {
 			return faultFields
 		}
-		args[count] = arg{int32(from), int32(at - from)}
 		count++
+		a := &f.args[count]
+		a.off, a.len = int32(from), int32(at-from)
 	}
-	return f.operation(b, &args, count)
+	return f.operation(b, count)
 }
 
 // operation gives the fields of a control line their meaning.
-func (f *front) operation(b []byte, args *[maxArgs]arg, count int) fault {
-	least, most := 1, 2 // UNSUB sid [max]
+func (f *front) operation(b []byte, count uint8) fault {
+	least, most := uint8(1), uint8(2) // UNSUB sid [max]
 	switch f.name {
 	case PUB, SUB: // subject [reply] bytes; subject [queue] sid
 		least, most = 2, 3
@@ -111,43 +109,39 @@ func (f *front) operation(b []byte, args *[maxArgs]arg, count int) fault {
 	}
 	switch f.name {
 	case UNSUB:
-		f.sid = args[0]
+		f.sid = 1
 		if count == 2 {
-			if _, good := decimal(args[1].of(b)); !good {
+			if _, good := decimal(f.field(b, 2)); !good {
 				return faultNumber
 			}
 		}
-		f.holes.number(b, f.sid, counterOtherSID, 1, textSID)
 		return ok
 	case SUB:
-		f.subject = args[0]
-		f.sid = args[count-1]
-		if inbox(f.subject.of(b)) {
-			f.holes.inbox(b, f.subject)
-		}
-		f.holes.number(b, f.sid, counterSID, 1, textSID)
+		f.subject = 1
+		f.sid = count
 		return ok
 	}
 
-	f.subject = args[0]
+	headers := f.name == HPUB || f.name == HMSG
+	f.subject = 1
 	if f.name == MSG || f.name == HMSG {
-		f.sid = args[1]
+		f.sid = 2
 	}
 	if count == most {
-		f.reply = args[least-1]
-		if f.name == HPUB || f.name == HMSG {
-			f.reply = args[least-2]
+		f.reply = least
+		if headers {
+			f.reply--
 		}
 	}
-	total, good := decimal(args[count-1].of(b))
+	total, good := decimal(f.field(b, count))
 	if !good {
 		return faultNumber
 	}
 	if total > maxPayload {
 		return faultSize
 	}
-	if f.name == HPUB || f.name == HMSG {
-		if f.headers, good = decimal(args[count-2].of(b)); !good {
+	if headers {
+		if f.headers, good = decimal(f.field(b, count-1)); !good {
 			return faultNumber
 		}
 		if f.headers > total {
@@ -163,43 +157,7 @@ func (f *front) operation(b []byte, args *[maxArgs]arg, count int) fault {
 	if len(b) >= f.size && (b[f.size-2] != '\r' || b[f.size-1] != '\n') {
 		return faultEnd
 	}
-	f.label(b)
-	f.fields(b)
 	return ok
-}
-
-// fields finds the fields of a message with a payload that belong to its flow.
-func (f *front) fields(b []byte) {
-	subject, reply := f.subject.of(b), f.reply.of(b)
-	if f.name == PUB || f.name == HPUB {
-		switch {
-		case ack(subject):
-			f.class = parsers.ClassAck
-			f.event = f.holes.ack(b, f.subject)
-		case len(reply) > 0 && inbox(reply):
-			f.holes.inbox(b, f.reply)
-		}
-		return
-	}
-	counter := uint8(counterSID)
-	if last := subject[len(subject)-1]; (last^byte(len(subject)))&1 != 0 {
-		counter = counterOtherSID
-	}
-	if inbox(subject) {
-		f.holes.inbox(b, f.subject)
-	}
-	f.holes.number(b, f.sid, counter, 0, textSID)
-	if ack(reply) {
-		f.holes.ack(b, f.reply)
-	}
-}
-
-// label sets the part of the subject that names the message.
-func (f *front) label(b []byte) {
-	f.event = f.subject
-	if s := f.subject.of(b); inbox(s) {
-		f.event.len = int32(bytes.IndexByte(s, '.'))
-	}
 }
 
 // bare reads an operation that has no fields.

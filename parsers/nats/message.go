@@ -80,16 +80,16 @@ func Parse(b []byte) (Message, int, error) {
 	case ERR:
 		m.Fields = []Field{{FieldError, f.body, text}}
 	case SUB:
-		note(FieldSubject, f.subject)
-		note(FieldQueue, between(b, f.subject, f.sid))
-		note(FieldSID, f.sid)
+		note(FieldSubject, f.args[f.subject])
+		note(FieldQueue, between(b, f.args[f.subject], f.args[f.sid]))
+		note(FieldSID, f.args[f.sid])
 	case UNSUB:
-		note(FieldSID, f.sid)
-		note(FieldMax, between(b, f.sid, arg{off: int32(f.line)}))
+		note(FieldSID, f.args[f.sid])
+		note(FieldMax, between(b, f.args[f.sid], arg{off: int32(f.line)}))
 	case PUB, HPUB, MSG, HMSG:
-		note(FieldSubject, f.subject)
-		note(FieldSID, f.sid)
-		note(FieldReply, f.reply)
+		note(FieldSubject, f.args[f.subject])
+		note(FieldSID, f.args[f.sid])
+		note(FieldReply, f.args[f.reply])
 		if bad := m.headers(b, f.line, f.body); bad != ok {
 			return Message{}, 0, bad.err(f.name, f.line)
 		}

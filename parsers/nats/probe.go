@@ -122,7 +122,7 @@ func weigh(b []byte, budget *int) (c chain) {
 		case whole && f.size > f.line:
 			c.weight += payloadWeight
 			c.proven = true
-		case f.subject.len > 0:
+		case f.subject > 0:
 			c.weight += fieldsWeight
 		case !light:
 			c.weight += lightWeight

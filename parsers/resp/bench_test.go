@@ -18,6 +18,7 @@ func traffic() parsertest.Traffic[string] {
 		"pmessage":   {arrayOf("pmessage", "plant:*", "plant:4:alarms", "21.5")},
 		"xreadgroup": {arrayOf("XREADGROUP", "GROUP", "g", "consumer-1", "COUNT", "1", "STREAMS", "race", ">")},
 		"stream":     {"*1\r\n*2\r\n$4\r\nrace\r\n*1\r\n*2\r\n$3\r\n1-0\r\n*2\r\n$1\r\nk\r\n$1\r\nv\r\n"},
+		"xadd":       {arrayOf("XADD", "race", "*", "temp", "21.5")},
 		"get":        {arrayOf("get", "plant:4:alarms")},
 		"integer":    {":100\r\n"},
 		"batch":      {strings.Repeat(small, 40)},

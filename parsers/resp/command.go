@@ -54,6 +54,10 @@ func command(word []byte) Name {
 		return SPUBLISH
 	case "XADD", "xadd":
 		return XADD
+	case "XREADGROUP", "xreadgroup":
+		return XREADGROUP
+	case "XREAD", "xread":
+		return XREAD
 	}
 	var lower [maxCommand]byte
 	for i, c := range word {

@@ -18,8 +18,7 @@ type front struct {
 	eventLen int
 	body     int // offset of what follows it
 	side     side
-	holes    [2]hole
-	numHoles int
+	hole     hole
 
 	// How far the elements were found to be whole, 0 when not even the first:
 	// the walker need not go there again.
@@ -28,7 +27,8 @@ type front struct {
 	proofs int
 }
 
-// A hole is a field of the flow: where it is in the message, and what follows.
+// A hole is a field of the flow: where it is in the message, and what follows. Its
+// len is 0 when there is none.
 type hole struct {
 	off           int
 	len           uint8
@@ -116,7 +116,7 @@ func (f *front) aggregate(b []byte, from side) fault {
 	switch b[0] {
 	case '%':
 		f.name = Map
-		return f.stream(b, at, h.n/2, false)
+		return f.stream(b, at, h.n, false)
 	case '>':
 		f.name = Push
 	default:
@@ -194,8 +194,10 @@ func (f *front) push(b []byte, at int, name Name) fault {
 	}
 	event, next, bad := text(b, at)
 	if bad == ok && name == PMsg { // the pattern comes first
-		at = next
-		event, next, bad = text(b, at)
+		if bad = f.pass(b, next); bad != ok {
+			return bad
+		}
+		event, next, bad = text(b, next)
 	}
 	switch {
 	case bad == short:
@@ -210,24 +212,19 @@ func (f *front) push(b []byte, at int, name Name) fault {
 	if name > SMsg {
 		return f.count(b, next)
 	}
-	if name != PMsg {
-		if bad = f.pass(b, next); bad != ok {
-			return bad
-		}
+	if bad = f.pass(b, next); bad != ok {
+		return bad
 	}
-	return f.payload(b, next, name != PMsg)
+	return f.payload(b, next)
 }
 
-// payload reads the head of the last element. exact says that the walker need
-// not see those before it.
-func (f *front) payload(b []byte, at int, exact bool) fault {
+// payload reads the head of the last element.
+func (f *front) payload(b []byte, at int) fault {
 	s, next, bad := text(b, at)
 	switch bad {
 	case ok:
 		f.body = s.off
-		if exact {
-			return f.pass(b, next)
-		}
+		return f.pass(b, next)
 	case short:
 		return short
 	}
@@ -239,7 +236,7 @@ func (f *front) pass(b []byte, next int) fault {
 	if len(b) < next || f.left == 0 {
 		return ok
 	}
-	if b[next-2] != '\r' || b[next-1] != '\n' {
+	if !ends(b, next) {
 		return faultEnd
 	}
 	f.to = next
@@ -247,6 +244,9 @@ func (f *front) pass(b []byte, next int) fault {
 	f.proofs++
 	return ok
 }
+
+// ends says whether a string that ends before next, with its line end, does.
+func ends(b []byte, next int) bool { return b[next-2] == '\r' && b[next-1] == '\n' }
 
 // count reads the number of subscriptions that confirms one.
 func (f *front) count(b []byte, at int) fault {
@@ -267,20 +267,14 @@ func (f *front) count(b []byte, at int) fault {
 		return bad
 	}
 	digits := b[at+1 : at+n-2]
-	for _, c := range digits {
-		if c < '0' || c > '9' {
-			return ok
-		}
-	}
-	if len(digits) > 19 || len(digits) > 1 && digits[0] == '0' {
+	if !parsers.IsDecimal(digits) {
 		return ok
 	}
 	step := uint8(1)
 	if f.name >= Unsubscribed {
 		step = 0
 	}
-	f.holes[0] = hole{at + 1, uint8(len(digits)), parsers.HoleDecimal, counterSubscriptions, step}
-	f.numHoles = 1
+	f.hole = hole{at + 1, uint8(len(digits)), parsers.HoleDecimal, counterSubscriptions, step}
 	return ok
 }
 
@@ -312,7 +306,7 @@ func (f *front) command(b []byte, at, n int, name Name, word span) fault {
 		return bad
 	}
 	if (name == PUBLISH || name == SPUBLISH) && n == 3 {
-		return f.payload(b, next, true)
+		return f.payload(b, next)
 	}
 	return ok
 }
@@ -342,10 +336,13 @@ func (f *front) read(b []byte, at, n int) fault {
 		}
 		if f.name == XREADGROUP && i == 3 && next-2-(at+1) <= parsers.MaxHoleText {
 			// with its length, which may be another for others
-			f.holes[0] = hole{at + 1, uint8(next - 2 - (at + 1)), parsers.HoleText, textConsumer, 0}
-			f.numHoles = 1
+			f.hole = hole{at + 1, uint8(next - 2 - (at + 1)), parsers.HoleText, textConsumer, 0}
 		}
-		streams = bytes.EqualFold(b[arg.off:arg.off+arg.len], []byte("STREAMS"))
+		if bad = f.pass(b, next); bad != ok {
+			return bad
+		}
+		const keyword = "STREAMS"
+		streams = arg.len == len(keyword) && bytes.EqualFold(b[arg.off:arg.off+arg.len], []byte(keyword))
 		at = next
 	}
 	return ok

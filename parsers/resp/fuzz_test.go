@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 			var fr front
 			if bad := parseFront(b, from, &fr); bad == short && len(b) >= maxFront {
 				t.Fatalf("%d bytes are not enough", len(b))
-			} else if bad == ok && (fr.event+min(fr.eventLen, 256) > len(b) || fr.numHoles > len(fr.holes)) {
+			} else if bad == ok && (fr.event+min(fr.eventLen, 256) > len(b) || fr.hole.off+int(fr.hole.len) > len(b)) {
 				t.Fatalf("front %+v of %d bytes", fr, len(b))
 			}
 		}

@@ -22,13 +22,12 @@ type Scanner struct {
 	frozen   bool // leaves carry alone
 
 	// The message that the flow is in.
-	name     Name
-	at       int // bytes of it that were seen
-	body     int // offset of the body
-	key      uint64
-	holes    [2]hole
-	numHoles int
-	walker   walker
+	name   Name
+	at     int // bytes of it that were seen
+	body   int // offset of the body
+	key    uint64
+	hole   hole
+	walker walker
 
 	carry []byte // owned: the bytes seen of a message in inFront
 }
@@ -126,7 +125,7 @@ func (s *Scanner) unnamed(first byte) {
 	s.name = plain(first)
 	s.key = parsers.MessageKey(s.protocol, uint8(s.name), nil, 0)
 	s.body = 1 << 30 // not here
-	s.numHoles = 0
+	s.hole = hole{}
 }
 
 // enter makes a message the one that the flow is in, and returns its event. b
@@ -136,8 +135,7 @@ func (s *Scanner) enter(b []byte, f *front) []byte {
 	s.name = f.name
 	s.side = f.side
 	s.body = f.body
-	s.numHoles = f.numHoles
-	s.holes = f.holes
+	s.hole = f.hole
 	event := b[f.event:min(f.event+f.eventLen, len(b))]
 	s.key = parsers.MessageKey(s.protocol, uint8(f.name), event, f.eventLen)
 	if len(event) < f.eventLen || len(event) == 0 || len(event) > parsers.MaxKeyEvent {
@@ -158,11 +156,9 @@ func (s *Scanner) span(dst []parsers.Span, n int, done bool, event []byte) []par
 	sp.Event = event
 	sp.Key = s.key
 	sp.Body = min(max(s.body-s.at, 0), n)
-	for i := range s.numHoles {
-		h := &s.holes[i]
+	if h := &s.hole; h.len > 0 {
 		if off := h.off - s.at; off >= 0 && off+int(h.len) <= n {
-			sp.Holes[sp.NumHoles] = parsers.Hole{Off: off, Len: int(h.len), Kind: h.kind, Counter: h.counter, Step: h.step}
-			sp.NumHoles++
+			sp.AddHole(off, int(h.len), h.kind, h.counter, h.step)
 		}
 	}
 	s.at += n

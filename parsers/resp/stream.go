@@ -4,15 +4,18 @@ import "bytes"
 
 // stream tells the reply to an XREAD from other aggregates: a stream's key, and
 // an array of entries, each of an identifier and an array of fields. RESP2 has
-// an array of two around key and entries.
-func (f *front) stream(b []byte, at, n int, pairs bool) fault {
-	if n < 1 {
+// an array of two around key and entries, pairs. left is how many elements the
+// aggregate has.
+func (f *front) stream(b []byte, at, left int, pairs bool) fault {
+	if left < 1 {
 		return ok
 	}
+	n := 0
 	if pairs {
 		if at, n = array(b, at); n != 2 {
 			return f.unless(at)
 		}
+		left++
 	}
 	if at >= len(b) {
 		return short
@@ -20,19 +23,20 @@ func (f *front) stream(b []byte, at, n int, pairs bool) fault {
 	if b[at] != '$' {
 		return ok
 	}
-	key, next, bad := text(b, at)
+	key, keyEnd, bad := text(b, at)
 	if bad != ok {
 		return bad
 	}
-	if next > maxFront-maxID {
+	if keyEnd > maxFront-maxID {
 		return ok
 	}
-	if len(b) < next {
+	if len(b) < keyEnd {
 		return short
 	}
-	if at, n = array(b, next); n < 1 {
+	if at, n = array(b, keyEnd); n < 1 {
 		return f.unless(at)
 	}
+	left += n
 	if at, n = array(b, at); n != 2 {
 		return f.unless(at)
 	}
@@ -55,6 +59,10 @@ func (f *front) stream(b []byte, at, n int, pairs bool) fault {
 	if dash := bytes.IndexByte(b[id.off:id.off+id.len], '-'); dash < 1 || b[id.off]-'0' > 9 {
 		return ok
 	}
+	if !ends(b, keyEnd) || !ends(b, next) {
+		return faultEnd
+	}
+	f.to, f.left, f.proofs = next, left-2, 2 // without key and identifier
 	f.name = Stream
 	f.body = at
 	return f.about(b, key)

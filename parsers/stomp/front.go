@@ -1,6 +1,10 @@
 package stomp
 
-import "bytes"
+import (
+	"bytes"
+
+	"sheaf/parsers"
+)
 
 const (
 	// maxFront is more than parseFront ever asks for: a command and headers.
@@ -18,7 +22,8 @@ type front struct {
 	length int  // of the body as a header tells it, -1 when none does
 	body   int  // offset of the body
 	event  span // the destination
-	holes  holes
+
+	span *parsers.Span // gets the holes, if there is one
 }
 
 // size returns the bytes of the frame with its NUL, 0 when only the NUL tells.
@@ -29,9 +34,9 @@ func (f *front) size() int {
 	return f.body + f.length + 1
 }
 
-// parseFront reads the command and headers of a frame into f, which is zero. It
-// returns short when it needs more bytes, of which maxFront are always enough and the whole
-// frame is too. What it says does not depend on the bytes after those it needs.
+// parseFront reads the command and headers of a frame into f, which is zero but for
+// its span. It returns short when it needs more bytes, of which maxFront are always
+// enough and the whole frame is too. What it says does not depend on the bytes after those it needs.
 func parseFront(b []byte, f *front) fault {
 	name, at, lower, bad := command(b)
 	if bad != ok {
@@ -41,9 +46,7 @@ func parseFront(b []byte, f *front) fault {
 	b = b[:min(len(b), maxFront)]
 	for {
 		from := at
-		for at < len(b) && b[at] >= ' ' && b[at] != ':' {
-			at++
-		}
+		at = parsers.TokenEnd(b, at, ' ', ':')
 		switch {
 		case at == len(b):
 			return f.cut(b)
@@ -52,18 +55,23 @@ func parseFront(b []byte, f *front) fault {
 			return f.cut(b)
 		case b[at] == '\r' && at == from && b[at+1] == '\n':
 			f.body = at + 2
-			return f.whole(b)
+			return ok
 		case b[at] == '\n' && at == from:
 			f.body = at + 1
-			return f.whole(b)
+			return ok
 		default:
 			return faultHeader
 		}
-		v := span{at + 1, bytes.IndexByte(b[at+1:], '\n')}
-		if v.len < 0 {
+		v := span{off: at + 1}
+		end := parsers.TokenEnd(b, v.off, 1, '\n')
+		switch {
+		case end == len(b):
 			return f.cut(b)
+		case b[end] == 0: // it would have ended the frame
+			return faultHeader
 		}
-		next := v.off + v.len + 1
+		v.len = end - v.off
+		next := end + 1
 		if v.len > 0 && b[next-2] == '\r' {
 			v.len--
 		}
@@ -74,15 +82,6 @@ func parseFront(b []byte, f *front) fault {
 		at = next
 		f.body = at
 	}
-}
-
-// whole returns the fault of headers that end at the body: a NUL would have ended
-// the frame.
-func (f *front) whole(b []byte) fault {
-	if bytes.IndexByte(b[:f.body], 0) >= 0 {
-		return faultHeader
-	}
-	return ok
 }
 
 // cut returns the fault of headers that do not end in b.

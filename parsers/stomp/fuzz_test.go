@@ -13,8 +13,7 @@ func FuzzScanner(f *testing.F) {
 		f.Add([]byte(messages[2].text+m.text), []byte{40, 1, 2})
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte) {
-		s := NewScanner(testID)
-		suite.FuzzScan(t, s, string(b), lengths, func() int { return len(s.carry) }, maxFront)
+		suite.FuzzScan(t, newScanner(), string(b), lengths, nil, 0)
 	})
 }
 

@@ -11,39 +11,22 @@ type span struct{ off, len int }
 
 func (s span) of(b []byte) []byte { return b[s.off : s.off+s.len] }
 
-// A hole is a field of the flow: where it is in the frame, and what follows.
-type hole struct {
-	off           int
-	len           uint8
-	kind          parsers.HoleKind
-	counter, step uint8
-}
-
-// holes are those of a frame, in the order of their offsets.
-type holes struct {
-	list [parsers.MaxHoles]hole
-	n    uint8
-}
-
-func (h *holes) add(x hole) {
-	if h.n < parsers.MaxHoles {
-		h.list[h.n] = x
-		h.n++
-	}
-}
-
-// constant adds an identifier that stays as it is.
-func (h *holes) constant(b []byte, s span, counter uint8) {
+// addConstant adds an identifier that stays as it is.
+func (f *front) addConstant(b []byte, s span, counter uint8) {
 	switch {
-	case counts(s.of(b)):
-		h.add(hole{s.off, uint8(s.len), parsers.HoleDecimal, counter, 0})
+	case f.span == nil:
+	case parsers.IsDecimal(s.of(b)):
+		f.span.AddHole(s.off, s.len, parsers.HoleDecimal, counter, 0)
 	case s.len > 0 && s.len <= parsers.MaxHoleText:
-		h.add(hole{s.off, uint8(s.len), parsers.HoleText, counter, 0})
+		f.span.AddHole(s.off, s.len, parsers.HoleText, counter, 0)
 	}
 }
 
-// counted adds an identifier that may end in a number which counts up.
-func (h *holes) counted(b []byte, s span, counter uint8) {
+// addCounted adds an identifier that may end in a number which counts up.
+func (f *front) addCounted(b []byte, s span, counter uint8) {
+	if f.span == nil {
+		return
+	}
 	v := s.of(b)
 	at := len(v)
 	for at > 0 && len(v)-at < maxDigits && v[at-1]-'0' <= 9 {
@@ -56,28 +39,15 @@ func (h *holes) counted(b []byte, s span, counter uint8) {
 		return // too long to be worth it, or another every time
 	}
 	if at > 0 {
-		h.add(hole{s.off, uint8(at), parsers.HoleText, counter, 0})
+		f.span.AddHole(s.off, at, parsers.HoleText, counter, 0)
 	}
 	if at < len(v) {
-		h.add(hole{s.off + at, uint8(len(v) - at), parsers.HoleDecimal, counter, 1})
+		f.span.AddHole(s.off+at, len(v)-at, parsers.HoleDecimal, counter, 1)
 	}
 }
 
 // maxDigits are what always fits 64 bits.
 const maxDigits = 19
-
-// counts says whether b is a decimal number as a HoleDecimal wants it.
-func counts(b []byte) bool {
-	if len(b) == 0 || len(b) > maxDigits || len(b) > 1 && b[0] == '0' {
-		return false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return true
-}
 
 // header looks for what a header tells of the frame. v is its value.
 func (f *front) header(b, name []byte, v span) fault {
@@ -110,30 +80,30 @@ func (f *front) header(b, name []byte, v span) fault {
 		f.length = n
 	case "subscription":
 		if f.name == MESSAGE || f.name == ACK || f.name == NACK {
-			f.holes.constant(b, v, counterSubscription)
+			f.addConstant(b, v, counterSubscription)
 		}
 	case "id":
 		switch f.name {
 		case SUBSCRIBE, UNSUBSCRIBE:
-			f.holes.constant(b, v, counterSubscription)
+			f.addConstant(b, v, counterSubscription)
 		case ACK, NACK: // 1.2
-			f.holes.counted(b, v, counterAck)
+			f.addCounted(b, v, counterAck)
 		}
 	case "message-id":
 		switch f.name {
 		case MESSAGE:
 			if bytes.Contains(v.of(b), []byte("@@")) {
-				f.holes.counted(b, v, counterMessage)
+				f.addCounted(b, v, counterMessage)
 			}
 		case ACK, NACK: // 1.0, 1.1
-			f.holes.counted(b, v, counterAck)
+			f.addCounted(b, v, counterAck)
 		}
 	case "ack":
 		if f.name == MESSAGE {
-			f.holes.counted(b, v, counterAck)
+			f.addCounted(b, v, counterAck)
 		}
 	case "receipt", "receipt-id":
-		f.holes.counted(b, v, counterReceipt)
+		f.addCounted(b, v, counterReceipt)
 	}
 	return ok
 }

@@ -22,4 +22,4 @@ var scanAll, checkSpans, showSpans, cut = suite.ScanAll, suite.CheckSpans, suite
 
 func newScanner() parsers.Scanner { return NewScanner(testID) }
 
-func atBoundary(s parsers.Scanner) bool { return s.(*Scanner).state == boundary }
+var atBoundary = parsertest.AtBoundary("ACK\nid:1\n\n\x00")

@@ -14,8 +14,8 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte, subscriber bool) {
 		s := NewScanner(testID)
-		s.subscriber = subscriber
-		suite.FuzzScan(t, s, b, lengths, func() int { return len(s.carry) }, maxFront)
+		s.grammar.subscriber = subscriber
+		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
 }
 
@@ -62,8 +62,9 @@ func FuzzParse(f *testing.F) {
 			}
 			at = frame.Off + frame.Len
 		}
-		s := Scanner{protocol: testID, subscriber: subscriber}
-		if spans := s.Scan(nil, b[:n]); len(spans) != 1 || s.state != boundary {
+		s := NewScanner(testID)
+		s.grammar.subscriber = subscriber
+		if spans := s.Scan(nil, b[:n]); len(spans) != 1 || !atBoundary(s) {
 			t.Fatalf("spans:\n%s", showSpans(spans))
 		}
 	})

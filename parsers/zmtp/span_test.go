@@ -19,4 +19,4 @@ var scanAll, checkSpans, showSpans = suite.ScanAll, suite.CheckSpans, suite.Show
 
 func newScanner() parsers.Scanner { return NewScanner(testID) }
 
-func atBoundary(s parsers.Scanner) bool { return s.(*Scanner).state == boundary }
+var atBoundary = parsertest.AtBoundary(command("PING", "\x00\x64"))

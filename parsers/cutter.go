@@ -1,0 +1,237 @@
+package parsers
+
+import "math"
+
+// A Verdict is what a Grammar says of bytes.
+type Verdict uint8
+
+const (
+	Good  Verdict = iota
+	Short         // more bytes are needed to tell
+	Wrong         // they are not what should be there
+)
+
+// A Grammar is what a Cutter has to know of a protocol. It belongs to one flow
+// and may remember what it learns.
+type Grammar interface {
+	// Front reads the message that b begins with into whole, as if the message
+	// lay in one piece. All of whole but its protocol is zero. Len is to be
+	// the message's size, 0 when that is not known yet; where it is no more than
+	// b has, the message is there and ends as it should. Event may borrow from b.
+	// Of a message that is Short only Name and Class count, as far as b tells;
+	// Cutter.MaxFront bytes are never Short. b is borrowed until Front returns.
+	Front(b []byte, whole *Span) Verdict
+	// Rest goes on with a message whose front was Good, of which p holds what
+	// follows its first at bytes. It returns how many bytes of p are the
+	// message's: all of them when it is Short, as many as there are to its end
+	// when it is Good, and those before the fault when it is Wrong. It may set
+	// whole.Body where Front could not.
+	Rest(p []byte, at int, whole *Span) (n int, v Verdict)
+	// Resync returns how many bytes of p come before the first message boundary
+	// in it, len(p) when there is none. begin says that p begins a segment, and
+	// budget is what may be spent on looking, in messages; left is what is left.
+	Resync(p []byte, begin bool, budget int) (n, left int)
+}
+
+// Sized is the Rest of protocols whose messages begin with their size.
+type Sized struct{}
+
+// Rest implements Grammar.
+func (Sized) Rest(p []byte, at int, whole *Span) (n int, v Verdict) {
+	if left := whole.Len - at; left <= len(p) {
+		return left, Good
+	}
+	return len(p), Short
+}
+
+// A Cutter cuts a flow into its messages, whatever segments they come in. It is
+// the part of a Scanner that protocols share. Beside the message that the flow is
+// in, it remembers at most MaxFront bytes of one whose front was cut. It starts
+// at a message boundary.
+type Cutter struct {
+	Protocol ProtocolID
+	state    cutterState
+	again    bool   // scans bytes out of their turn and keeps none of them
+	MaxFront uint16 // bytes that are enough for a Grammar's Front
+	Budget   uint16 // for Resync, of each Scan
+
+	cut *cutMessage // nil until a message is cut
+}
+
+// cutterState is where a Cutter stands between two calls of Scan.
+type cutterState uint8
+
+const (
+	boundary cutterState = iota // the next byte begins a message
+	inFront                     // inside a message whose front is in carry, not complete
+	inRest                      // inside a message whose front is known
+	lost                        // anywhere
+)
+
+// A cutMessage is a message that straddles segments.
+type cutMessage struct {
+	whole Span   // without its event
+	at    int    // bytes that were seen
+	carry []byte // owned: those bytes, while the flow is inFront
+}
+
+// Lost says that bytes are missing before the next Scan; see Scanner.
+func (c *Cutter) Lost() { c.state = lost }
+
+// Rescan appends the spans of bytes out of their turn and leaves the Cutter as it
+// was; see Scanner. The Grammar is the caller's to restore.
+func (c *Cutter) Rescan(g Grammar, dst []Span, p []byte) []Span {
+	was := *c
+	c.state, c.again = lost, true
+	dst = c.Scan(g, dst, p)
+	*c = was
+	return dst
+}
+
+// Scan appends the spans of the next bytes of the flow; see Scanner.
+func (c *Cutter) Scan(g Grammar, dst []Span, p []byte) []Span {
+	budget := int(c.Budget)
+	refused := 0 // len(p) where no message began
+	for all := len(p); len(p) > 0; {
+		var n int
+		switch c.state {
+		case boundary:
+			if dst, n = c.first(g, dst, p); n == 0 {
+				refused = len(p)
+			}
+		case inFront:
+			dst, n = c.resume(g, dst, p)
+		case inRest:
+			dst, n = c.rest(g, dst, p)
+		case lost:
+			n, budget = g.Resync(p, len(p) == all, budget)
+			if n == 0 && refused == len(p) {
+				n = 1 // the Grammar is of two minds: no message began here
+			}
+			if n > 0 {
+				dst = append(dst, OpaqueSpan(n))
+			}
+			if n < len(p) {
+				c.state = boundary
+			}
+		}
+		p = p[n:]
+	}
+	return dst
+}
+
+// first scans a message from its first byte. It takes no byte, and is lost, when
+// there is no message.
+func (c *Cutter) first(g Grammar, dst []Span, p []byte) ([]Span, int) {
+	had := len(dst)
+	dst = append(dst, Span{})
+	sp := &dst[had] // written in place: a Span is large
+	sp.Protocol = c.Protocol
+	n, v := len(p), g.Front(p, sp)
+	switch {
+	case v == Good && sp.Len > 0 && sp.Len <= len(p): // what there is most of
+		return dst, sp.Len
+	case v == Good:
+		n, v = g.Rest(p, 0, sp)
+		c.state = after[v]
+	case v == Short:
+		sp.unknown()
+		c.state = inFront
+	default:
+		n, c.state = 0, lost
+	}
+	switch {
+	case n == 0:
+		return dst[:had], 0
+	case v == Good:
+		sp.Len = n
+		sp.Body = min(sp.Body, n)
+		return dst, n
+	case v == Short && !c.again:
+		c.keep(sp, p)
+	}
+	sp.piece(sp, 0, n)
+	return dst, n
+}
+
+// after is where the flow is when a message was gone on with.
+var after = [...]cutterState{Good: boundary, Short: inRest, Wrong: lost}
+
+// keep remembers a message that goes on after its first bytes p.
+func (c *Cutter) keep(whole *Span, p []byte) {
+	if c.cut == nil {
+		c.cut = new(cutMessage)
+	}
+	m := c.cut
+	m.whole = *whole
+	m.whole.Event = nil
+	m.at = len(p)
+	if c.state == inFront {
+		m.carry = append(m.carry[:0], p...)
+	}
+}
+
+// resume goes on with a message whose front was cut. Its event, which would borrow
+// from carry, is not told.
+func (c *Cutter) resume(g Grammar, dst []Span, p []byte) ([]Span, int) {
+	m := c.cut
+	m.carry = append(m.carry, p[:min(len(p), int(c.MaxFront)-len(m.carry))]...)
+	m.whole = Span{Protocol: c.Protocol}
+	switch g.Front(m.carry, &m.whole) {
+	case Good:
+		m.whole.Event = nil
+		return c.rest(g, dst, p)
+	case Short:
+		m.whole.unknown()
+		return m.take(dst, len(p)), len(p)
+	}
+	c.state = lost
+	return dst, 0
+}
+
+// rest goes on with a message whose front is known.
+func (c *Cutter) rest(g Grammar, dst []Span, p []byte) ([]Span, int) {
+	n, v := g.Rest(p, c.cut.at, &c.cut.whole)
+	c.state = after[v]
+	if n > 0 {
+		dst = c.cut.take(dst, n)
+	}
+	return dst, n
+}
+
+// take appends the span of the next n bytes of the message.
+func (m *cutMessage) take(dst []Span, n int) []Span {
+	dst = append(dst, Span{})
+	m.whole.piece(&dst[len(dst)-1], m.at, n)
+	m.at += n
+	return dst
+}
+
+// unknown makes sp that of a message of which little more than the name is known.
+func (sp *Span) unknown() {
+	sp.Key = MessageKey(sp.Protocol, sp.Name, nil, 0)
+	sp.Event = nil
+	sp.Body = math.MaxInt // not here
+	sp.NumHoles = 0
+}
+
+// piece makes sp the span of n bytes of a whole message from its byte at on, but
+// for the event. The two may be the same.
+func (whole *Span) piece(sp *Span, at, n int) {
+	sp.Len = n
+	sp.At = at
+	sp.Protocol = whole.Protocol
+	sp.Name = whole.Name
+	sp.Class = whole.Class
+	sp.Sealed = whole.Sealed
+	sp.Key = whole.Key
+	sp.Body = min(max(whole.Body-at, 0), n)
+	holes := 0
+	for _, h := range whole.Holes[:whole.NumHoles] {
+		if h.Off -= at; h.Off >= 0 && h.Off+h.Len <= n {
+			sp.Holes[holes] = h
+			holes++
+		}
+	}
+	sp.NumHoles = holes
+}

@@ -1,0 +1,63 @@
+package parsers
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Text protocols are read eight bytes at a time, each of which is looked at in its
+// own part of a word: their words are short, and a call for each byte, or for each
+// of the faster ways of the standard library, costs more than what it does.
+const (
+	each  = 0x0101010101010101 // times a byte: that byte in each place
+	highs = 0x80 * each
+)
+
+// TokenEnd returns the offset of the first byte of b, from at on, that is less
+// than low, which is at most 0x80, or equal to stop; len(b) when there is none.
+func TokenEnd(b []byte, at int, low, stop byte) int {
+	for ; len(b)-at >= 8; at += 8 {
+		w := binary.LittleEndian.Uint64(b[at:])
+		diff := w ^ uint64(stop)*each
+		// What is subtracted borrows from the next byte only where there is one to
+		// be found, and it is the first that counts.
+		if found := ((w-uint64(low)*each)&^w | (diff-each)&^diff) & highs; found != 0 {
+			return at + bits.TrailingZeros64(found)/8
+		}
+	}
+	for at < len(b) && b[at] >= low && b[at] != stop {
+		at++
+	}
+	return at
+}
+
+// DecimalEnd returns where the decimal number ends that stands at an offset of b
+// and can be a HoleDecimal; at when there is none.
+func DecimalEnd(b []byte, at int) int {
+	end := at
+	for ; len(b)-end >= 8; end += 8 {
+		w := binary.LittleEndian.Uint64(b[end:])
+		digit := w ^ '0'*each // less than 10 where there is one
+		if found := ((digit&^highs + (0x80-10)*each) | digit) & highs; found != 0 {
+			end += bits.TrailingZeros64(found) / 8
+			return decimalEnd(b, at, end)
+		}
+	}
+	for end < len(b) && b[end]-'0' <= 9 {
+		end++
+	}
+	return decimalEnd(b, at, end)
+}
+
+func decimalEnd(b []byte, at, end int) int {
+	if n := end - at; n > maxDigits || n > 1 && b[at] == '0' {
+		return at
+	}
+	return end
+}
+
+// maxDigits are what always fits 64 bits.
+const maxDigits = 19
+
+// IsDecimal says whether b can be a HoleDecimal.
+func IsDecimal(b []byte) bool { return len(b) > 0 && DecimalEnd(b, 0) == len(b) }
