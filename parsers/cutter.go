@@ -207,9 +207,13 @@ func (m *cutMessage) take(dst []Span, n int) []Span {
 	return dst
 }
 
+// cutEvent stands in the key for the event of messages whose front is cut: the
+// beginnings of messages are alike, and would be bad templates for whole ones.
+var cutEvent = []byte("\n")
+
 // unknown makes sp that of a message of which little more than the name is known.
 func (sp *Span) unknown() {
-	sp.Key = MessageKey(sp.Protocol, sp.Name, nil, 0)
+	sp.Key = MessageKey(sp.Protocol, sp.Name, cutEvent, len(cutEvent))
 	sp.Event = nil
 	sp.Body = math.MaxInt // not here
 	sp.NumHoles = 0

@@ -296,50 +296,75 @@ func (m *memory) codeWays(c *wire.Coder, g *group, pi, col, which, other int,
 }
 
 // codeWindow codes the receive window: as last time; one that grew grows by the
-// same step again.
+// same step again. From behind its SYN on a window is scaled (RFC 7323 section
+// 2.2), and then mostly what that of the newest other flow became there.
 func (m *memory) codeWindow(c *wire.Coder, g *group, pi int) {
 	res := m.room(len(g.members))
 	if !c.Reading() {
 		for i := range g.members {
 			mb := &g.members[i]
-			res[i] = int64(int16(mb.window - m.expectWindow(mb)))
+			res[i] = int64(int16(mb.window - m.expectWindow(g, mb)))
 		}
 	}
 	m.models.columns[pi][colWindow].Code(c, res)
 	if c.Reading() {
 		for i := range g.members {
 			mb := &g.members[i]
-			mb.window = m.expectWindow(mb) + uint16(res[i])
+			mb.window = m.expectWindow(g, mb) + uint16(res[i])
 		}
 	}
 }
 
-func (m *memory) expectWindow(mb *member) uint16 {
-	if !mb.flow.started {
+func (m *memory) expectWindow(g *group, mb *member) uint16 {
+	switch f := mb.flow; {
+	case !f.started:
 		return m.freshWindow
+	case f.opened(g.flags):
+		return m.openWindow
+	default:
+		return f.window + f.step
 	}
-	return mb.flow.window + mb.flow.step
 }
 
-// codeSums codes what the transport checksums are, and those that are nothing
-// that can be computed.
+// opened tells whether a segment with flags is the first behind the flow's SYN.
+func (f *flow) opened(flags uint8) bool { return f.syn && flags&flagSYN == 0 }
+
+// codeSums codes what the checksums are, and those that are nothing that can be
+// computed. Both modes of a segment are one number: where neither is as last time
+// the other mostly is not either.
 func (m *memory) codeSums(c *wire.Coder, g *group, pi int) error {
 	res := m.room(len(g.members))
 	if !c.Reading() {
 		for i := range g.members {
 			mb := &g.members[i]
-			res[i] = int64(mb.sumMode) - int64(mb.flow.sumMode)
+			if mb.ipSumMode != ipSumRight {
+				mb.ipSumMode = ipSumRaw
+				if mb.ipSum == mb.flow.ipSum {
+					mb.ipSumMode = ipSumSame
+				}
+			}
+			res[i] = int64(mb.sums()) - int64(mb.flow.sums)
 		}
 	}
 	m.models.columns[pi][colSum].Code(c, res)
+	limit := int64(numSumModes)
+	if g.kind.v4() {
+		limit *= int64(numIPSumModes)
+	}
 	for i := range g.members {
 		mb := &g.members[i]
 		if c.Reading() {
-			mode := int64(mb.flow.sumMode) + res[i]
-			if mode < 0 || mode > int64(sumRaw) {
+			mode := int64(mb.flow.sums) + res[i]
+			if mode < 0 || mode >= limit {
 				return bad("checksum mode")
 			}
-			mb.sumMode = sumMode(mode)
+			mb.sumMode, mb.ipSumMode = sumMode(mode%int64(numSumModes)), ipSumMode(mode/int64(numSumModes))
+		}
+		switch mb.ipSumMode {
+		case ipSumSame:
+			mb.ipSum = mb.flow.ipSum
+		case ipSumRaw:
+			mb.ipSum = uint16(c.Raw(uint64(mb.ipSum), 16))
 		}
 		if mb.sumMode == sumRaw {
 			mb.sum = uint16(c.Raw(uint64(mb.sum), 16))
@@ -347,3 +372,6 @@ func (m *memory) codeSums(c *wire.Coder, g *group, pi int) error {
 	}
 	return nil
 }
+
+// sums returns both checksum modes as one number.
+func (f *fields) sums() uint8 { return uint8(numSumModes)*uint8(f.ipSumMode) + uint8(f.sumMode) }

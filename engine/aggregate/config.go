@@ -21,7 +21,8 @@ type Config struct {
 	AckWait time.Duration
 	// Pace is the least time between two frames that are written because a
 	// segment must not wait: the first of a burst of connects goes at once, the
-	// others share frames. Default 1 ms.
+	// others share frames. As the burst goes on it doubles, up to half of
+	// Window. Default 1 ms.
 	Pace time.Duration
 	// MaxIdle is after how long without a segment a context gives way to a new
 	// one. Default 30 minutes.

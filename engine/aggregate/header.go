@@ -51,7 +51,9 @@ type fields struct {
 	id           uint16 // IPv4 identification
 	window       uint16
 	sum          uint16 // the transport checksum as it is
+	ipSum        uint16 // the IPv4 header checksum as it is
 	sumMode      sumMode
+	ipSumMode    ipSumMode
 }
 
 // sumMode says what the transport checksum is, so that it can mostly be left out.
@@ -63,6 +65,18 @@ const (
 	sumPartial                // the pseudo-header only: the sender left the rest to its network card
 	sumZero                   // zero: none (UDP)
 	sumRaw                    // anything else
+	numSumModes
+)
+
+// ipSumMode says what the IPv4 header checksum is: right, but for what a host
+// sends to itself or leaves to its network card, which is mostly one value, 0.
+type ipSumMode uint8
+
+const (
+	ipSumRight ipSumMode = iota // what the header computes to
+	ipSumSame                   // not right, and as the flow's last that was not
+	ipSumRaw                    // anything else
+	numIPSumModes
 )
 
 // kind is the kind of a group: what header its members have.
@@ -105,6 +119,7 @@ func dissect(seg *parsers.Segment, buf []byte, f *fields) ([]byte, bool) {
 	h := buf
 	if seg.Key.Version == 4 {
 		f.id = binary.BigEndian.Uint16(h[4:])
+		f.ipSum = binary.BigEndian.Uint16(h[10:])
 		clear(h[2:6])
 		clear(h[10:20])
 	} else {
@@ -199,7 +214,8 @@ func appendHeader(dst []byte, key *parsers.FlowKey, f *fields, flags uint8, n in
 		binary.BigEndian.PutUint16(h[4:], f.id)
 		copy(h[12:16], key.Src[:4])
 		copy(h[16:20], key.Dst[:4])
-		binary.BigEndian.PutUint16(h[10:], ^checksum.Checksum(h[:l.ip], 0))
+		f.resolveIP(^checksum.Checksum(h[:l.ip], 0))
+		binary.BigEndian.PutUint16(h[10:], f.ipSum)
 		pseudo = checksum.Checksum(h[12:20], 0)
 	} else {
 		binary.BigEndian.PutUint32(h, binary.BigEndian.Uint32(h)|f.label)
@@ -238,6 +254,21 @@ func appendHeader(dst []byte, key *parsers.FlowKey, f *fields, flags uint8, n in
 
 // unresolved marks fields whose checksum mode is still to be found.
 const unresolved sumMode = 0xff
+
+// resolveIP finds the header checksum from its mode or, while encoding, whether
+// it is right; if not, which mode it has is found when it is coded.
+func (f *fields) resolveIP(right uint16) {
+	switch {
+	case f.sumMode != unresolved:
+		if f.ipSumMode == ipSumRight {
+			f.ipSum = right
+		}
+	case f.ipSum == right:
+		f.ipSumMode = ipSumRight
+	default:
+		f.ipSumMode = ipSumRaw
+	}
+}
 
 // resolve finds the checksum from its mode or, while encoding, the mode from
 // the checksum.

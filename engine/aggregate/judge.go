@@ -1,7 +1,9 @@
 package aggregate
 
 import (
+	"bytes"
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -63,17 +65,22 @@ func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
 		slot, known = w.slotOf[s.key]
 		return slot, known, 0
 	}
+	near := uint32(0)
 	named := s.protocol != parsers.Opaque && w.cfg.Similarity&(ByEvent|ByName|ByLength) != 0
 	if named {
 		s.key = w.slotKey(s)
 	} else {
-		s.key = w.judge(s)
+		s.key, near = w.judge(s)
 	}
 	if i, ok := w.slotOf[s.key]; ok {
-		if named {
+		if named { // the judge has counted its own
 			w.stats.Hits[w.cfg.Similarity.slotHit()]++
 		}
 		return i, true, 0
+	}
+	if near != 0 {
+		w.stats.Hits[HitContent]++
+		return 0, false, near
 	}
 	for k, key := range w.alike(s) {
 		if i, ok := w.slotAlike[key]; ok && key != 0 && w.slots.holds(i) {
@@ -107,41 +114,96 @@ func (w *writer) alike(s *span) (keys [3]uint64) {
 	return keys
 }
 
-// judge returns the key of the slot for bytes about which nothing is known: the
-// one whose body they are most like.
-func (w *writer) judge(s *span) uint64 {
+// judge returns the key of the slot for bytes about which nothing is known, and
+// of what slot the newest body is a template for it where it is new, plus one.
+//
+// Two slots are asked. What begins alike and is of one service shares a slot: a
+// message that goes to many flows is there from the first copy on, also where the
+// others have a number of their own in it. What a flow sends by itself, as a sensor
+// does, has a slot of the flow's: what it sent before is nearer than what others
+// send. The flow's has to be nearer by more than such numbers would make it, or
+// the copies of a message would each be compared with an older one.
+func (w *writer) judge(s *span) (key uint64, template uint32) {
 	if w.current.kind == kindRaw {
-		return s.key
+		return s.key, 0
 	}
 	f := w.current.members[0].flow
-	var own *slot
-	if f.slot != 0 && w.slots.holds(f.slot-1) && w.slots.table[f.slot-1].source.proto == parsers.Opaque {
-		own = &w.slots.table[f.slot-1]
-	}
 	if w.cfg.Similarity&ByContent == 0 {
-		if own != nil {
-			return own.source.key
-		}
-		return lengthKey(6, uint64(f.cid), 0)
-	}
-	if own != nil && similar(own.body(0), s.body) {
-		w.stats.Hits[HitContent]++
-		return own.source.key
+		return lengthKey(6, uint64(f.cid), 0), 0
 	}
 	head := uint64(0)
 	for _, b := range s.body[:min(4, len(s.body))] {
 		head = head<<8 | uint64(b)
 	}
 	ports := uint64(min(f.key.SrcPort, f.key.DstPort))
-	key := lengthKey(7, ports<<8|uint64(f.key.Proto), head)
-	if i, ok := w.slotOf[key]; ok && similar(w.slots.table[i].body(0), s.body) {
+	key = lengthKey(7, ports<<8|uint64(f.key.Proto), head)
+	shared, ok := w.slotOf[key]
+	if !ok {
+		return key, 0
+	}
+	common := &w.slots.table[shared]
+	near := likeness(common.body(0), s.body)
+	margin := 4 + len(s.body)/16
+	if len(w.current.members) > 1 || near+margin >= len(s.body) || common.has(s.body) {
 		w.stats.Hits[HitContent]++
-		return key
+		return key, 0
 	}
-	if own != nil {
-		return own.source.key
+	own := lengthKey(6, uint64(f.cid), uint64(s.body[0])<<8|uint64(bits.Len(uint(len(s.body)))))
+	mine, ok := w.slotOf[own]
+	if !ok {
+		if near < len(s.body)/4 {
+			return own, 0
+		}
+		return own, shared + 1
 	}
-	return key
+	if likeness(w.slots.table[mine].body(0), s.body) > near+margin {
+		key = own
+	}
+	w.stats.Hits[HitContent]++
+	return key, 0
+}
+
+// has tells whether the slot remembers a body.
+func (s *slot) has(body []byte) bool {
+	for k := range s.count {
+		if bytes.Equal(s.body(k), body) {
+			return true
+		}
+	}
+	return false
+}
+
+// likeness returns how many bytes of b are where a has the same, counted from the
+// front up to some place and from the end behind it: what is left are the fields
+// that differ, and one of them may have another length. Of long bodies the ends
+// stand for all.
+func likeness(a, b []byte) int {
+	const most = 512 // at either end
+	n := min(len(a), len(b))
+	if n == 0 {
+		return 0
+	}
+	if n > 2*most {
+		return (likeness(a[:most], b[:most]) + likeness(a[len(a)-most:], b[len(b)-most:])) * (len(b) / most) / 2
+	}
+	a0, b0 := a[len(a)-n:], b[len(b)-n:]
+	behind := 0
+	for i := range n {
+		if a0[i] == b0[i] {
+			behind++
+		}
+	}
+	front, best := 0, behind
+	for i := range n {
+		if a0[i] == b0[i] {
+			behind--
+		}
+		if a[i] == b[i] {
+			front++
+		}
+		best = max(best, front+behind)
+	}
+	return best
 }
 
 // similar tells whether two bodies share a good part of their bytes, at first sight.
@@ -195,7 +257,7 @@ func (w *writer) bulky(m *wire.Body, template []byte, s *span) bool {
 		return true
 	}
 	if w.effort <= maxEffort && (len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128) {
-		w.effort += len(body) // at the most
+		w.effort += m.Plan(template, body, len(body))
 		return false
 	}
 	if len(template) == 0 || (s.protocol == parsers.Opaque || len(body) > 4*wire.MaxLiterals) && !similar(template, body) || w.effort > maxEffort {

@@ -421,3 +421,30 @@ func TestReport(t *testing.T) {
 	p.add(0, 0, s.packet())
 	p.flush(0, 0)
 }
+
+// The offsets of timestamps, guessed while many flows opened in one frame, are
+// put right in a few rounds: what is left is where the clock ticks.
+func TestTimestampsAreAligned(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(60)
+	for i := range f.flows { // opened over 9 ms, in one frame
+		s := f.flows[i]
+		p.add(1, 0, segment{client: s.client, port: s.port, down: true, flags: 0x12, seq: s.seq - 1, ack: s.ack, tsval: s.tsval + uint32(i*7%10), tsecr: 1}.packet())
+	}
+	p.flush(1, 9*time.Millisecond)
+	cost := func(rounds int) float64 {
+		before := p.bytes[1]
+		for range rounds {
+			f.send(func(int) []byte { return publish("plant/4/alarms", body(f.round), 0) }, p.run)
+			p.due(f.now + 40*time.Millisecond)
+		}
+		return float64(p.bytes[1]-before) / float64(rounds)
+	}
+	first := cost(8)
+	cost(12)
+	if last := cost(20); last > 16 || last > first/2 {
+		t.Errorf("%.1f bytes for a message to 60 at last, %.1f at first", last, first)
+	} else {
+		t.Logf("%.1f bytes for a message to 60 at last, %.1f at first", last, first)
+	}
+}

@@ -13,7 +13,10 @@ func (m *memory) learn(g *group) {
 		f := mb.flow
 		it := item{flow: f, cid: mb.cid, fresh: mb.fresh, reverse: f.reverse, payload: payload}
 		f.layout = mb.layout
-		f.sumMode = mb.sumMode
+		f.sums = mb.sums()
+		if mb.ipSumMode != ipSumRight {
+			f.ipSum = mb.ipSum
+		}
 		f.clock = m.clock
 		if payload {
 			f.slot = g.spans[len(g.spans)-1].slot + 1
@@ -51,14 +54,19 @@ func (m *memory) learnTCP(g *group, mb *member, n uint32) {
 	if !f.started || g.flags&flagSYN != 0 || !seqnum.Value(end).LessThan(seqnum.Value(f.end)) {
 		f.end = end
 	}
-	if f.started {
+	switch {
+	case !f.started:
+		m.freshWindow = mb.window
+	case f.opened(g.flags):
+		f.step = 0
+		m.openWindow = mb.window
+	default:
 		f.step = mb.window - f.window
 		if f.step > 1<<15 {
 			f.step = 0 // it shrank
 		}
-	} else {
-		m.freshWindow = mb.window
 	}
+	f.syn = g.flags&flagSYN != 0
 	f.window = mb.window
 	f.ack = mb.ack
 	f.started = true

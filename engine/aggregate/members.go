@@ -106,14 +106,21 @@ func (m *memory) length(from memberSource, home *slot) int {
 }
 
 // choose picks the cheaper source for g, marks its members and puts them in the
-// order in which they will be listed.
+// order in which they will be listed. Of two that cost the same the flows that owe
+// come first: they are in the order in which their data went out, in which they
+// will have answered, too.
 func (m *memory) choose(g *group, home *slot) memberSource {
 	for i := range g.members {
 		g.members[i].flow.mark = m.serial
 		g.members[i].flow.place = uint32(i)
 	}
 	best, cost := sourceNone, 4*len(g.members)
-	for _, from := range [...]memberSource{sourceSet, sourceOwing} {
+	if len(home.set) == 0 && len(g.spans) > 0 && len(g.members) >= setMinimum {
+		// The order of a slot's first group becomes that of its set. Brokers
+		// mostly send in one order, which then is that of the timestamps too.
+		return best
+	}
+	for _, from := range [...]memberSource{sourceOwing, sourceSet} {
 		if n := m.length(from, home); n == 0 || n > 16*len(g.members) {
 			continue
 		}

@@ -33,6 +33,7 @@ type memory struct {
 	named       uint64          // frames of the peer that the last frame named
 	newest      parsers.FlowKey // of the newest context
 	freshWindow uint16          // of the newest context
+	openWindow  uint16          // of the newest segment that was its flow's first behind a SYN
 	lastCID     [2]uint32       // last member listed; by payload, as all arrays of two below
 	lastSlot    uint32          // first slot of the last group of several, plus one
 	serial      uint32          // of the group being coded
@@ -76,12 +77,15 @@ type flow struct {
 	step      uint16 // what the window last grew by
 	id        uint16
 	idStep    uint16
-	least     uint16 // the least of them
+	least     uint16 // the least of the surprising timestamps
 	streak    int8   // surprising timestamps in a row, negative for low ones
-	sumMode   sumMode
-	announced bool // the peer has the context
-	started   bool // TCP: end and ack are known
-	stamped   bool // offset and echo are known
+	sums      uint8  // both checksum modes
+	ipSum     uint16 // its last IPv4 header checksum that was not right
+	uneven    bool   // they were not all the same
+	announced bool   // the peer has the context
+	syn       bool   // its last segment had a SYN
+	started   bool   // TCP: end and ack are known
+	stamped   bool   // offset and echo are known
 }
 
 // models are the learned probabilities of a frame's decisions. Their zero value

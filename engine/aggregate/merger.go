@@ -35,6 +35,7 @@ type Merger struct {
 	coder   wire.Coder
 	control []byte
 	paced   time.Duration // before which no frame is written for urgency
+	pace    time.Duration // how long that was from the last one
 	stats   Stats
 }
 
@@ -395,7 +396,7 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 		s.Longest = max(s.Longest, now-p.oldest)
 	}
 	if p.urgent {
-		m.paced = now + m.cfg.Pace
+		m.slow(now)
 	}
 	s.BytesFrames += uint64(len(dst) - start)
 	m.writer.settleDebts(len(dst)-start-len(m.control), len(literals))

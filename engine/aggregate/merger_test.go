@@ -79,23 +79,42 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// The first of many connects goes at once, the others share frames.
+// The first of many connects goes at once. The others share frames, the further
+// apart the longer the burst, up to half of the window; after it one goes at once
+// again.
 func TestPace(t *testing.T) {
 	l, _ := NewLane(Config{Registry: builtin.Registry()})
 	m := &l.Merger
-	m.Add(10*ms, segment{client: 1, flags: flagSYN}.packet())
-	if at, _, _ := m.Deadline(); at != 10*ms {
-		t.Fatalf("due at %v", at)
+	client := 0
+	connect := func(now time.Duration) time.Duration {
+		client++
+		m.Add(now, segment{client: client, flags: flagSYN}.packet())
+		at, why, _ := m.Deadline()
+		if why != FlushUrgent {
+			t.Fatalf("a connect at %v is due for %v", now, why)
+		}
+		return at
 	}
-	m.Flush(nil, 10*ms, FlushUrgent)
-	m.Add(10*ms+1, segment{client: 2, flags: flagSYN}.packet())
-	if at, _, _ := m.Deadline(); at != 11*ms {
-		t.Errorf("the second is due at %v", at)
+	const us = time.Microsecond
+	now := 10 * ms
+	for i, wait := range []time.Duration{0, 1000 * us, 2000 * us, 2500 * us, 2500 * us} {
+		due := connect(now)
+		if due != now+max(wait-us, 0) {
+			t.Errorf("connect %d of a burst waits %v, expected %v", i, due-now, wait-us)
+		}
+		m.Flush(nil, due, FlushUrgent)
+		now = due + us
 	}
-	m.Flush(nil, 11*ms, FlushUrgent)
-	m.Add(20*ms, segment{client: 3, flags: flagSYN}.packet())
-	if at, _, _ := m.Deadline(); at != 20*ms {
-		t.Errorf("after a pause one is due at %v", at)
+	for range 2 { // the pace is that of a first one again
+		now += 20 * ms
+		if due := connect(now); due != now {
+			t.Errorf("after a pause one waits %v", due-now)
+		}
+		m.Flush(nil, now, FlushUrgent)
+		if due := connect(now + us); due != now+ms {
+			t.Errorf("the next one waits %v", due-now-us)
+		}
+		m.Flush(nil, now+ms, FlushUrgent)
 	}
 }
 

@@ -21,6 +21,7 @@ type slot struct {
 	bodies [slotDepth][]byte // without their holes
 	count  int
 	newest int
+	exact  bool   // its last span was one of them again
 	holes  []hole // of the newest body
 	set    []setMember
 	next   uint32 // slot of the span that followed in the same flow, plus one

@@ -167,7 +167,11 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 	first := 0
 	if sl.count > 0 {
 		first = 1
-		if c.Bool(&md.exact[0], depth >= 0) {
+		was := 0
+		if sl.exact {
+			was = 1
+		}
+		if sl.exact = c.Bool(&md.exact[was], depth >= 0); sl.exact {
 			depth = int(c.Symbol(md.depth[:], uint32(depth)))
 			if depth >= sl.count || len(sl.body(depth)) > limit {
 				return bad("body unknown")

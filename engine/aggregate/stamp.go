@@ -46,6 +46,7 @@ func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
 	}
 	column.Code(c, ahead)
 	first := true
+	moved := uint32(0) // offsets of this group so far, which those behind move along with
 	for i := range g.members {
 		mb := &g.members[i]
 		f := mb.flow
@@ -62,7 +63,11 @@ func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
 		}
 		if !shuffled || first {
 			m.ahead += uint32(surprise)
-			f.adjust(surprise)
+			by, all := f.adjust(surprise)
+			f.offset += moved + by
+			if all {
+				moved += by
+			}
 			first = false
 		}
 	}
@@ -101,9 +106,12 @@ func effort(d int32) int {
 	return 3 + 2*bits.Len32(uint32(max(d, -d)))
 }
 
-// adjust moves a flow's offset when its timestamps come out too high, or too
-// low, many times in a row: that is its host's clock, and not the moment.
-func (f *flow) adjust(surprise int32) {
+// adjust returns by how much a flow's offset has to move, where its timestamps
+// came out too high, or too low, many times in a row: that is its host's clock or
+// a bad guess at its SYN, and not the moment. Where they did so by the same each
+// time, the members behind it, which are compared with it, have to move as well:
+// else the next one would stand out in its place.
+func (f *flow) adjust(surprise int32) (by uint32, all bool) {
 	sign := int8(1)
 	if surprise < 0 {
 		sign, surprise = -1, -surprise
@@ -112,20 +120,27 @@ func (f *flow) adjust(surprise int32) {
 	switch {
 	case surprise == 0:
 		f.streak = 0
+		return 0, false
 	case f.streak*sign <= 0:
-		f.streak, f.least = sign, least
+		f.streak, f.least, f.uneven = sign, least, false
 	default:
 		f.streak += sign
+		f.uneven = f.uneven || f.least != least
 		f.least = min(f.least, least)
 	}
-	if f.streak*sign >= maxStreak {
-		f.offset += uint32(int32(f.least) * int32(sign))
-		f.streak = 0
+	if n := f.streak * sign; n < maxStreak || n < maxEven && !f.uneven {
+		return 0, false
 	}
+	f.streak = 0
+	return uint32(int32(f.least) * int32(sign)), !f.uneven
 }
 
-// maxStreak is how many times in a row is many.
-const maxStreak = 5
+const (
+	// maxStreak is how many times in a row is many, maxEven how many times by
+	// the same: moving a whole group for what was chance costs more.
+	maxStreak = 5
+	maxEven   = 8
+)
 
 // expectEcho returns the echoed timestamp that way means.
 func (m *memory) expectEcho(mb *member, way int) (uint32, bool) {

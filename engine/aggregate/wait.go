@@ -99,6 +99,21 @@ const (
 	protoICMPv6 = 58
 )
 
+// slow works out when the next frame may be written for urgency, after one at
+// now. The first urgent segment after a pause goes at once. Where the segments of
+// this frame had to wait, a burst is going on, a hundred clients that connect,
+// say: then twice as many share the next frame, until frames are half a window
+// apart, since each costs the carrier more than most connects do. So the mean
+// wait in a burst is a quarter of the window, and nothing waits elsewhere.
+func (m *Merger) slow(now time.Duration) {
+	next := m.cfg.Pace
+	if m.pending.urgentAt < m.paced {
+		next = max(next, min(2*m.pace, m.cfg.Window/2))
+	}
+	m.pace = next
+	m.paced = now + next
+}
+
 func (m *Merger) startData(now time.Duration) {
 	p := &m.pending
 	if !p.data {

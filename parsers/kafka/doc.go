@@ -33,7 +33,7 @@
 //     bytes counts as body.
 //   - Responses that begin within a segment after a loss are not found there.
 //   - The tokens of SaslHandshake version 0 are no requests, and opaque.
-//   - A span that ends before the topic does has the key of a message without
-//     one; spans from there on have the message's.
+//   - A span that ends before the topic does has the key of a cut one;
+//     spans from there on have the message's.
 //   - Messages of more than 256 MiB are not believed.
 package kafka

@@ -22,6 +22,6 @@
 //   - Of a topic the scanner looks at 256 bytes, and it looks for a topic alias
 //     in the first 64 bytes of properties. The properties of messages with
 //     longer topics count as their body.
-//   - A span that ends before the topic does has the key of a message without
-//     one; spans from there on have the message's.
+//   - A span that ends before the topic does has the key of a cut one;
+//     spans from there on have the message's.
 package mqtt

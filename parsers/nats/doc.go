@@ -18,7 +18,8 @@
 //   - a JetStream acknowledgement ($JS.ACK.>) is named by its stream. The
 //     consumer and its counters are fields of the flow;
 //   - a SUB or UNSUB has none: subscriptions are mostly each to another subject,
-//     and alike but for it.
+//     and alike but for it. Those whose subjects begin with the same token of
+//     several are compared with one another.
 //
 // A server's PING and the client's PONG keep a connection alive and wait like
 // acknowledgements; a client's PING is a flush that somebody waits for, and so is
@@ -39,8 +40,8 @@
 //     LMSG) are other protocols; TLS after INFO leaves nothing to see.
 //   - A flow with more than two subscriptions of different numbers shares two
 //     counters among them.
-//   - A span that ends before the control line does has the key of a message
-//     without a subject; spans from there on have the message's.
+//   - A span that ends before the control line does has the key of cut lines;
+//     spans from there on have the message's.
 //   - A message that is cut behind its first letter, where that is P or H, has
 //     no name until the next segment.
 package nats

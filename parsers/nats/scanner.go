@@ -64,7 +64,11 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 		whole.Class = parsers.ClassAck
 	}
 	event := f.fields(b, whole)
-	whole.Key = parsers.MessageKey(whole.Protocol, uint8(f.name), event, len(event))
+	like := event
+	if f.name == SUB {
+		like = root(f.field(b, f.subject))
+	}
+	whole.Key = parsers.MessageKey(whole.Protocol, uint8(f.name), like, len(like))
 	if len(event) > 0 {
 		whole.Event = event
 	}
@@ -98,3 +102,8 @@ func (g *grammar) Resync(p []byte, begin bool, budget int) (n, left int) {
 func ends(p []byte) bool {
 	return p[len(p)-1] == '\n' && (len(p) < 2 || p[len(p)-2] == '\r')
 }
+
+// root returns the first token of a subject that has several, else nothing: the
+// subscriptions that share it are alike but for a token or two, while those to
+// subjects of one token have each another.
+func root(subject []byte) []byte { return subject[:max(bytes.IndexByte(subject, '.'), 0)] }

@@ -116,8 +116,14 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s is not in the key", name)
 		}
 	}
-	if key("SUB a 1\r\n") != key("SUB b 2\r\n") {
-		t.Error("subscriptions are not all alike")
+	if key("SUB a 1\r\n") != key("SUB b 2\r\n") || key("SUB a.b 1\r\n") != key("SUB a.c 2\r\n") {
+		t.Error("subscriptions that begin alike are not alike")
+	}
+	if key("SUB a.b 1\r\n") == key("SUB b.b 1\r\n") {
+		t.Error("subscriptions that do not begin alike are alike")
+	}
+	if key("SUB a.") == key("SUB a 1\r\n") || key("SUB a.") != key("SUB a.b") {
+		t.Error("cut lines are not alike, or like whole ones")
 	}
 	if key("MSG _INBOX.a.b 1 0\r\n\r\n") != key("MSG _INBOX.c.d 1 0\r\n\r\n") {
 		t.Error("inboxes are not all alike")

@@ -28,7 +28,7 @@
 //   - A subscription of 3.0 is known as one where the flow's handshake was seen.
 //   - Of a topic 256 bytes count, and its length. A longer one is in the key, but
 //     the span has no event.
-//   - A span that ends before the topic does has the key of a message without
-//     one; spans from there on have the message's.
+//   - A span that ends before the topic does has the key of a cut one;
+//     spans from there on have the message's.
 //   - Frames of more than 256 MiB are not believed.
 package zmtp

@@ -6,7 +6,8 @@
 //
 // How it flows:
 //
-//	sizes   capture -> replay.Replay          -> bytes on the wire for a message, beside zstd's
+//	sizes   capture -> replay.Replay          -> bytes on the wire for a message, beside zstd's,
+//	                                             and without the parsers
 //	speed   trace   -> schedule -> pass       -> time and allocations for a packet, beside zstd's
 //	flows   capgen  -> schedule -> pass       -> time for a packet and memory for a flow, by flows
 //
@@ -241,6 +242,11 @@ func conclude(r *Result, check bool, w io.Writer) error {
 	for _, s := range r.Sizes {
 		if s.Must > 0 && s.Sheaf > s.Must {
 			hard = append(hard, fmt.Sprintf("size of %s: %.2f B, must %.4g B", s.Name, s.Sheaf, s.Must))
+		}
+	}
+	for i := range r.Sizes {
+		if s := &r.Sizes[i]; s.Opaque > 0 && !s.Masked && s.Kept() < mustKeep {
+			hard = append(hard, fmt.Sprintf("savings on %s without parsers: %.2f of those with them, must %.2g", s.Name, s.Kept(), mustKeep))
 		}
 	}
 	if len(r.Speed) > 0 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"sheaf/engine/aggregate"
+	"sheaf/parsers"
 	"sheaf/parsers/builtin"
 	"sheaf/pcap"
 	"sheaf/tools/mkcapture/capgen"
@@ -25,6 +26,7 @@ type capture struct {
 	messages  int // that its bytes are divided by; 0 to count them
 	delivered bool
 	must, aim float64 // bytes for a message; 0 for none
+	masked    bool    // its messages are noise to who does not know the masks
 }
 
 // captures returns those of the directory, or made ones.
@@ -72,7 +74,7 @@ func made(short bool) []capture {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Name, ".pcap")
-		all = append(all, capture{name: name, open: func() (io.ReadCloser, error) {
+		all = append(all, capture{name: name, masked: f.Config.WebSocket, open: func() (io.ReadCloser, error) {
 			var b bytes.Buffer
 			_, err := f.WritePcap(&b)
 			return io.NopCloser(&b), err
@@ -92,6 +94,8 @@ type Size struct {
 	Zstd3    float64 `json:"zstd_3"`
 	Zstd19   float64 `json:"zstd_19"`
 	Sheaf    float64 `json:"sheaf"`
+	Opaque   float64 `json:"opaque"` // sheaf without parsers: bodies compared by content alone
+	Masked   bool    `json:"masked,omitempty"`
 	Must     float64 `json:"must,omitempty"`
 	Aim      float64 `json:"aim,omitempty"`
 }
@@ -108,31 +112,18 @@ func measureSizes(captures []capture) ([]Size, error) {
 	return all, nil
 }
 
+// Kept returns what part of its savings beyond zstd -19 sheaf has left without
+// its parsers.
+func (s *Size) Kept() float64 { return (s.Zstd19 - s.Opaque) / (s.Zstd19 - s.Sheaf) }
+
+// mustKeep is what part of them it has to be.
+const mustKeep = 0.5
+
 func sizeOf(c *capture) (Size, error) {
-	s := Size{Name: c.name, Messages: c.messages, Must: c.must, Aim: c.aim}
-	f, err := c.open()
+	s := Size{Name: c.name, Messages: c.messages, Must: c.must, Aim: c.aim, Masked: c.masked}
+	report, err := replayed(c, builtin.Registry(), true)
 	if err != nil {
 		return s, err
-	}
-	defer f.Close()
-	in, err := pcap.NewReader(f)
-	if err != nil {
-		return s, err
-	}
-	r, err := replay.New(replay.Config{
-		Lane:     aggregate.Config{Window: window, Registry: builtin.Registry()},
-		Overhead: carrierOverhead,
-		Compare:  true,
-	})
-	if err != nil {
-		return s, err
-	}
-	if _, _, err := r.Run(in); err != nil {
-		return s, err
-	}
-	report := r.Report(c.name, nil)
-	if !report.Exact() {
-		return s, fmt.Errorf("%d of %d packets came out different: %s", report.Mismatched, report.Packets, report.Difference)
 	}
 	if s.Messages == 0 {
 		s.Messages = publishes(report, c.delivered)
@@ -155,7 +146,40 @@ func sizeOf(c *capture) (Size, error) {
 			s.Zstd19 = each(v.BytesWire)
 		}
 	}
+	if report, err = replayed(c, parsers.NewRegistry(), false); err != nil {
+		return s, fmt.Errorf("without parsers: %w", err)
+	}
+	s.Opaque = each(report.BytesWire)
 	return s, nil
+}
+
+// replayed replays a capture whose messages are told apart by reg.
+func replayed(c *capture, reg *parsers.Registry, compare bool) (*replay.Report, error) {
+	f, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	in, err := pcap.NewReader(f)
+	if err != nil {
+		return nil, err
+	}
+	r, err := replay.New(replay.Config{
+		Lane:     aggregate.Config{Window: window, Registry: reg},
+		Overhead: carrierOverhead,
+		Compare:  compare,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := r.Run(in); err != nil {
+		return nil, err
+	}
+	report := r.Report(c.name, nil)
+	if !report.Exact() {
+		return nil, fmt.Errorf("%d of %d packets came out different: %s", report.Mismatched, report.Packets, report.Difference)
+	}
+	return report, nil
 }
 
 // publishes returns how many PUBLISH or MSG messages a replay saw, of those delivered
@@ -176,11 +200,12 @@ func sizeTable(all []Size) *table {
 			window, carrierOverhead, replay.CarrierPayload),
 		heading: []string{
 			"capture", "messages", "plain B", "headers B", "zstd -3 B", "zstd -19 B", "sheaf B",
-			"zstd -19 / sheaf", "must B", "aim B", "",
+			"zstd -19 / sheaf", "opaque B", "kept", "must B", "aim B", "",
 		},
 		notes: []string{
 			"both directions with connection set-up; zstd: one stream each way, flushed at sheaf's frames, same carrier;",
-			"headers: a model of header compression alone",
+			"headers: a model of header compression alone; opaque: sheaf without parsers;",
+			fmt.Sprintf("kept: what is left then of the savings beyond zstd -19, at least %.2g but for masked messages", mustKeep),
 		},
 	}
 	for _, s := range all {
@@ -196,7 +221,8 @@ func sizeTable(all []Size) *table {
 		}
 		t.add(s.Name, grouped(s.Messages), fmt.Sprintf("%.1f", s.Plain), fmt.Sprintf("%.1f", s.Headers),
 			fmt.Sprintf("%.2f", s.Zstd3), fmt.Sprintf("%.2f", s.Zstd19), fmt.Sprintf("%.2f", s.Sheaf),
-			fmt.Sprintf("%.1f", s.Zstd19/s.Sheaf), must, aim, state)
+			fmt.Sprintf("%.1f", s.Zstd19/s.Sheaf),
+			fmt.Sprintf("%.2f", s.Opaque), fmt.Sprintf("%.2f", s.Kept()), must, aim, state)
 	}
 	return t
 }

@@ -110,6 +110,7 @@ func TestCommandLine(t *testing.T) {
 		{"no packets", []string{"replay", written(t, "none.pcap", classic(101))}, 0, "nothing to replay", nil},
 		{"others go on", []string{"replay", missing, good, link, good}, 2, "1,886 of 1,886 packets came out identical", []string{missing, link}},
 		{"all is well", []string{"replay", good}, 0, "all 943 came out identical", nil},
+		{"opaque port", []string{"replay", "--protocol", "opaque@1883", good}, 0, "all 943 came out identical", nil},
 		{"all options", []string{"replay", "--window", "0", "--quiet", "0s", "--ack-wait", "0", "--compare", "--carrier-overhead", "0", "--broker", "[fd00:2::10]:1883",
 			"--protocol", "mqtt@1884", "--protocol", "mqtt@1885", "--similarity", "event, name", "--compress", "off", "--events", "1", good}, 0, "zstd 19", nil},
 	} {

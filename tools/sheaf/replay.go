@@ -95,7 +95,7 @@ damaged capture; 1, one did not; 2, the command line or a file could not be used
 	f.DurationVar(&o.ackWait, "ack-wait", 25*time.Millisecond, "how long an acknowledgement may wait to ride along; 0: not at all")
 	f.IntVar(&o.overhead, "carrier-overhead", carrierOverhead, "`BYTES` that a carrier packet costs beyond its payload, headers included")
 	f.StringVar(&o.broker, "broker", "", "which end is the broker, `ADDR[:PORT]` (default: by protocol and port)")
-	f.StringArrayVar(&o.protocols, "protocol", nil, "a port's protocol, `NAME@PORT`, such as mqtt@1884; can be given again")
+	f.StringArrayVar(&o.protocols, "protocol", nil, "a port's protocol, `NAME@PORT`, such as mqtt@1884; opaque@PORT leaves its messages alone; can be given again")
 	f.StringSliceVar(&o.similarity, "similarity", nil, "what makes messages comparable: `LIST` of event, name, length, content; or none (default: all)")
 	f.StringVar(&o.compress, "compress", "3", "zstd `LEVEL` for what is left, 1 to 22; or off")
 	return cmd

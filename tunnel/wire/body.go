@@ -56,7 +56,7 @@ type token struct {
 
 func tokens(dst []token, b []byte) []token {
 	for i := 0; i < len(b); {
-		kind, n := nextToken(b[i:])
+		kind, n := nextToken(b, i)
 		dst = append(dst, token{kind, i, n})
 		i += n
 	}
@@ -268,7 +268,7 @@ func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int
 			}
 			kind = editInsert
 		} else {
-			tk, tn = nextToken(left)
+			tk, tn = nextToken(template, i)
 			ctx.at = i
 			h := ctx.hash(tk)
 			if c.Bool(m.text.at(h), kind == editSame) {
@@ -300,7 +300,7 @@ func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int
 			var now int64
 			var span []byte
 			if !c.reading {
-				_, nn := nextToken(body[done:])
+				_, nn := nextToken(body, done)
 				span = body[done : done+nn]
 				now = parseNumber(span).value
 			}
@@ -448,7 +448,7 @@ func (x *bodyContext) pass(kind tokenKind, text []byte) {
 // passAll notes literal bytes.
 func (x *bodyContext) passAll(b []byte) {
 	for len(b) > 0 {
-		kind, n := nextToken(b)
+		kind, n := nextToken(b, 0)
 		x.pass(kind, b[:n])
 		b = b[n:]
 	}

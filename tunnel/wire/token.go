@@ -27,9 +27,11 @@ var kindOf = func() (t [256]tokenKind) {
 	return t
 }()
 
-// nextToken returns the kind and length of the token at the start of b, which
-// is not empty.
-func nextToken(b []byte) (tokenKind, int) {
+// nextToken returns the kind and length of the token at b[i:], which is not
+// empty. What follows a point is a whole number: in a.10.9 the next is a.10.10.
+func nextToken(b []byte, i int) (tokenKind, int) {
+	dotted := i > 0 && b[i-1] == '.'
+	b = b[i:]
 	kind := kindOf[b[0]]
 	n := 1
 	switch kind {
@@ -42,7 +44,7 @@ func nextToken(b []byte) (tokenKind, int) {
 			n++
 		}
 		// a decimal fraction belongs to the number
-		if n+1 < len(b) && n < maxDigits && b[n] == '.' && kindOf[b[n+1]] == tokenNumber {
+		if !dotted && n+1 < len(b) && n < maxDigits && b[n] == '.' && kindOf[b[n+1]] == tokenNumber {
 			digits := n
 			m := n + 1
 			for m < len(b) && digits < maxDigits && kindOf[b[m]] == tokenNumber {

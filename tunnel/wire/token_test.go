@@ -22,6 +22,8 @@ func TestTokens(t *testing.T) {
 		{"12.", []string{"12", "."}},
 		{"1.2.3", []string{"1.2", ".", "3"}},
 		{".5", []string{".", "5"}},
+		{"a.10.9", []string{"a", ".", "10", ".", "9"}},
+		{"10.1.1.16", []string{"10.1", ".", "1", ".", "16"}},
 		{"007", []string{"007"}},
 		{"é€x", []string{"é€x"}},
 		{long + "bc", []string{long, "bc"}},
@@ -106,7 +108,7 @@ func TestAppendLike(t *testing.T) {
 func TestNumberForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := []byte(rapid.StringMatching(`[0-9]{1,12}(\.[0-9]{1,8})?`).Draw(t, "number"))
-		_, n := nextToken(b)
+		_, n := nextToken(b, 0)
 		num := parseNumber(b[:n])
 		if got := appendLike(nil, num.value, num); string(got) != string(b[:n]) {
 			t.Fatalf("%q came back as %q", b[:n], got)
