@@ -52,15 +52,16 @@ type pending struct {
 
 	oldest, firstData, firstAck, last, urgentAt time.Duration
 	data, acks, urgent, full                    bool
-	acked, mostly                               bool // all of a known set have acknowledged; half of one
-	waiting, complete, bursts                   int  // groups of data; those that nobody is missing from; those that may be a burst
+	acked, halfAcked                            bool // all of a known set have acknowledged; half of one
+	waiting, complete, half, bursts             int  // groups of data; those that nobody is missing from; or half at most; those that may be a burst
 }
 
 // A pendingGroup is what the Merger knows of a group beyond what is written.
 type pendingGroup struct {
 	next     int32 // an older group of the same key, plus one
 	complete bool
-	expect   int // members of the known set, 0 if there is none
+	half     bool // of the known set is there
+	expect   int  // members of the known set, 0 if there is none
 }
 
 // A source is what the Merger keeps of a flow beyond its context.

@@ -141,19 +141,28 @@ func TestComplete(t *testing.T) {
 	})
 }
 
-// Where half of a known set has acknowledged, the others are not waited for long.
-func TestLateAcknowledgement(t *testing.T) {
+// Where half of a known set has come, or has acknowledged, the others are not
+// waited for long.
+func TestHalfOfASet(t *testing.T) {
+	for d, what := range []string{"acknowledgements", "copies"} {
+		t.Run(what, func(t *testing.T) { testHalf(t, d) })
+	}
+}
+
+func testHalf(t *testing.T, way int) {
 	p := newPair(t, Config{})
 	f := newFanout(10)
 	for range 3 {
 		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
 		p.due(f.now + 40*ms)
 	}
-	m := &p.ends[0].Merger
+	m := &p.ends[way].Merger
 	n := 0
 	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
-		if d == 1 {
-			p.run(d, now, b)
+		if d != way {
+			if way == 0 { // what is acknowledged has to arrive
+				p.run(d, now, b)
+			}
 			return
 		}
 		n++
@@ -166,11 +175,11 @@ func TestLateAcknowledgement(t *testing.T) {
 			want = now
 		}
 		if at, why, _ := m.Deadline(); (why == FlushQuiet || why == FlushComplete) != (want != 0) || want != 0 && at != want {
-			t.Errorf("after %d of 10 acknowledgements: due at %v for %v", n, at-now, why)
+			t.Errorf("after %d of 10: due at %v for %v", n, at-now, why)
 		}
 	})
 	if n != 10 {
-		t.Errorf("%d acknowledgements", n)
+		t.Errorf("%d came", n)
 	}
 }
 

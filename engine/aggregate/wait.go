@@ -51,6 +51,7 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 		pg.expect = m.writer.expect(g)
 	}
 	complete := pg.expect >= setMinimum && len(g.members) >= pg.expect
+	half := pg.expect >= setMinimum && len(g.members) >= pg.expect/2
 	switch class {
 	case parsers.ClassUrgent:
 		if !p.urgent {
@@ -61,7 +62,7 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 			p.acks, p.firstAck = true, now
 		}
 		p.acked = p.acked || complete
-		p.mostly = p.mostly || pg.expect >= setMinimum && len(g.members) >= pg.expect/2
+		p.halfAcked = p.halfAcked || half
 	default:
 		m.startData(now)
 		if len(g.spans) == 0 {
@@ -77,6 +78,10 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 			pg.complete = true
 			p.complete++
 		}
+		if half && !pg.half {
+			pg.half = true
+			p.half++
+		}
 	}
 }
 
@@ -88,9 +93,11 @@ const (
 	// receiver acknowledges every second full-sized segment (RFC 9293 section
 	// 3.8.6.3), whatever the path's MTU.
 	fullAck = 2 * 1200
-	// ackQuiet is how many times Quiet end the wait for the rest of a known set
-	// of acknowledgements of which half has come.
-	ackQuiet = 2
+	// halfQuiet is how many times Quiet end the wait for the rest of a known set
+	// of which half has come. Where one host delays its acknowledgement, those of
+	// the others are not to wait for it: a broker with Nagle on holds its next
+	// message for them, and then other copies come late, too.
+	halfQuiet = 2
 	// thinAcks is how many times AckWait lie between the acknowledging messages
 	// of a flow that is not busy.
 	thinAcks = 4
@@ -134,6 +141,7 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 		return p.last, FlushComplete, true
 	}
 	at = 1<<63 - 1
+	half := p.last + halfQuiet*m.cfg.Quiet
 	if p.urgent {
 		at, why = max(p.urgentAt, m.paced), FlushUrgent
 	}
@@ -142,15 +150,16 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 		if quiet := p.last + m.cfg.Quiet; p.bursts > 0 && p.bursts == p.waiting && quiet < at {
 			at, why = quiet, FlushQuiet
 		}
+		if p.half > 0 && p.half == p.waiting && half < at {
+			at, why = half, FlushQuiet
+		}
 	}
 	if p.acks {
 		if ack := p.firstAck + m.cfg.AckWait; ack < at {
 			at, why = ack, FlushAck
 		}
-		// Where a host delays its acknowledgement, those of the others are not to
-		// wait for it: a broker with Nagle on holds its next message for them.
-		if quiet := p.last + ackQuiet*m.cfg.Quiet; p.mostly && p.waiting == 0 && quiet < at {
-			at, why = quiet, FlushQuiet
+		if p.halfAcked && p.waiting == 0 && half < at {
+			at, why = half, FlushQuiet
 		}
 	}
 	return at, why, true
