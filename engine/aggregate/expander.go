@@ -63,14 +63,14 @@ func (x *Expander) expand(f wire.Frame) error {
 	x.buf, x.ends = x.buf[:0], x.ends[:0]
 	x.digest = 0
 	x.items = x.items[:0]
-	x.memory.literals = f.Literals
+	c := &x.coder
+	c.Read(f.Control)
+	c.Literals = f.Literals
 	if f.Coding != 0 && len(f.Literals) > 0 {
 		if err := x.inflate(f.Literals); err != nil {
 			return err
 		}
 	}
-	c := &x.coder
-	c.Read(f.Control)
 	var h head
 	if err := x.codeHead(c, &h); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (x *Expander) expand(f wire.Frame) error {
 	if err := x.code(c, nil); err != nil {
 		return err
 	}
-	if c.Overrun() > maxOverrun || len(x.memory.literals) != 0 {
+	if c.Overrun() > maxOverrun || len(c.Literals) != 0 {
 		return bad("length")
 	}
 	if x.digest != f.Digest {
@@ -107,7 +107,7 @@ func (x *Expander) inflate(b []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: literals: %v", ErrFrame, err)
 	}
-	x.memory.literals = x.literal
+	x.coder.Literals = x.literal
 	return nil
 }
 

@@ -65,6 +65,7 @@ func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
 		slot, known = w.slotOf[s.key]
 		return slot, known, 0
 	}
+	s.noise = wire.Noise(s.body[min(s.split, len(s.body)):])
 	near := uint32(0)
 	named := s.protocol != parsers.Opaque && w.cfg.Similarity&(ByEvent|ByName|ByLength) != 0
 	if named {
@@ -96,7 +97,7 @@ func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
 // has no slot: of the same name and length, of the same name, of the same
 // length.
 func (w *writer) alike(s *span) (keys [3]uint64) {
-	if s.sealed {
+	if s.sealed || s.noise && s.protocol == parsers.Opaque {
 		return keys
 	}
 	by := w.cfg.Similarity
@@ -138,6 +139,9 @@ func (w *writer) judge(s *span) (key uint64, template uint32) {
 	ports := uint64(min(f.key.SrcPort, f.key.DstPort))
 	key = lengthKey(7, ports<<8|uint64(f.key.Proto), head)
 	shared, ok := w.slotOf[key]
+	if s.noise && len(w.current.members) == 1 {
+		return w.judgeNoise(s, key), 0
+	}
 	if !ok {
 		return key, 0
 	}
@@ -161,6 +165,35 @@ func (w *writer) judge(s *span) (key uint64, template uint32) {
 	}
 	w.stats.Hits[HitContent]++
 	return key, 0
+}
+
+// judgeNoise is judge for random bytes of a single flow, which begin like others
+// by chance only. They have a slot of the flow's, where nothing but their copies
+// is alike; those that begin as others did, and may be copies with a number of
+// their own, share one of that beginning's.
+func (w *writer) judgeNoise(s *span, key uint64) uint64 {
+	own := lengthKey(9, uint64(w.current.members[0].flow.cid), 0)
+	mine, mineKnown := w.slotOf[own]
+	common, known := w.slotOf[key]
+	if known {
+		if t := &w.slots.table[common]; similar(t.body(0), s.body) || t.has(s.body) {
+			w.stats.Hits[HitContent]++
+			return key
+		}
+	}
+	seen := known
+	if !known {
+		at := &w.heads[key%uint64(len(w.heads))]
+		seen, *at = *at == key, key
+	}
+	if mineKnown && similar(w.slots.table[mine].body(0), s.body) {
+		w.stats.Hits[HitContent]++
+		return own
+	}
+	if !seen || !mineKnown {
+		return own
+	}
+	return key
 }
 
 // has tells whether the slot remembers a body.
@@ -256,6 +289,16 @@ func (w *writer) bulky(m *wire.Body, template []byte, s *span) bool {
 	if w.cfg.Similarity&ByNothing != 0 || s.sealed {
 		return true
 	}
+	// an edit would save the little that is before the noise, and take longer
+	if s.noise && len(body) > wire.MaxLiterals && s.split <= len(body)/8 && !similar(template, body) {
+		return true
+	}
+	if f := w.lone(); f != nil && f.dull >= dullAfter && !similar(template, body) {
+		if f.dull++; f.dull <= dullAfter+dullFor {
+			return true
+		}
+		f.dull = dullAfter - 1 // one more chance
+	}
 	if w.effort <= maxEffort && (len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128) {
 		w.effort += m.Plan(template, body, len(body))
 		return false
@@ -270,6 +313,34 @@ func (w *writer) bulky(m *wire.Body, template []byte, s *span) bool {
 	}
 	w.effort += n
 	return false
+}
+
+// A flow is dull when so many of its bodies in a row were longer as edits than they
+// are, as masked ones are. So many of the next are left to the literals before
+// another is tried.
+const (
+	dullAfter = 3
+	dullFor   = 15
+)
+
+// edited notes that an edit took some bytes for a body.
+func (w *writer) edited(took int, body []byte) {
+	f := w.lone()
+	switch {
+	case f == nil:
+	case took <= len(body):
+		f.dull = 0
+	default:
+		f.dull++
+	}
+}
+
+// lone returns the flow of the current group where that is a single segment's.
+func (w *writer) lone() *flow {
+	if len(w.current.members) != 1 {
+		return nil
+	}
+	return w.current.members[0].flow
 }
 
 // maxEffort bounds the literal bytes of a frame that the Text model takes: it

@@ -42,7 +42,6 @@ type memory struct {
 	r *Expander // at the reading end, else nil
 
 	items      []item // what this frame tells the peer's views
-	literals   []byte // writing: of this frame; reading: what is left of them
 	residuals  []int64
 	extras     []int64
 	texts      []byte // what fills the text holes: writing, of the frame; reading, of the group
@@ -82,6 +81,7 @@ type flow struct {
 	sums      uint8  // both checksum modes
 	ipSum     uint16 // its last IPv4 header checksum that was not right
 	uneven    bool   // they were not all the same
+	dull      uint8  // writing: bodies in a row that were longer as edits, and then left out
 	announced bool   // the peer has the context
 	syn       bool   // its last segment had a SYN
 	started   bool   // TCP: end and ack are known

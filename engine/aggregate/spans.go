@@ -20,7 +20,8 @@ type advice struct {
 	name     uint8
 	class    parsers.Class
 	sealed   bool   // ciphertext: not worth a comparison
-	literal  bool   // its body is among the frame's literals
+	noise    bool   // its message body looks random
+	literal  int    // bytes of it that are among the frame's literals
 	event    []byte // borrowed from the packet store
 }
 
@@ -182,25 +183,22 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 		template = sl.body(0)
 	}
 	raw := false
+	before := len(c.Literals)
 	if !c.Reading() {
 		raw = m.w.bulky(&md.body, template, s)
 	}
 	if c.Bool(&md.raw[first], raw) {
 		n := int(md.rawLen.Uint(c, uint64(len(s.body))))
-		if c.Reading() {
-			if n < 0 || n > len(m.literals) || n > limit {
-				return bad("more literals than there are")
-			}
-			s.body, m.literals = m.literals[:n], m.literals[n:]
-		} else {
-			m.literals = append(m.literals, s.body...)
-			s.literal = true
+		var ok bool
+		if s.body, ok = c.Literal(s.body, n); !ok || n > limit {
+			return bad("more literals than there are")
 		}
 	} else {
 		clock := wire.Clock{Elapsed: int64(int32(m.clock - sl.clock))}
 		if !c.Reading() {
 			md.body.Split = s.split
 		}
+		start := c.Len()
 		body, err := md.body.Code(c, m.bodyBuf[:0], template, s.body, clock, limit)
 		if err != nil {
 			return bad(err.Error())
@@ -210,8 +208,10 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 			s.body = body
 		} else {
 			m.w.costs.topics += md.body.SplitCost
+			m.w.edited(c.Len()-start+len(c.Literals)-before, s.body)
 		}
 	}
+	s.literal = len(c.Literals) - before
 	if len(s.body) <= maxBody {
 		m.slots.remember(s.slot, s.body, m.clock, int(m.limits.Bodies))
 		if c.Reading() {

@@ -10,10 +10,12 @@ type groupCosts struct {
 	begin  float64 // where the group begins
 	bodies float64 // all that its spans took
 	topics float64 // the part of it before the message bodies
+
+	literals int // bytes of the frame's literals before it
 }
 
-// A debt is a body among a frame's literals, of which nobody knows what it costs
-// before all of them are compressed.
+// A debt is a part of a frame's literals, of which nobody knows what it costs before
+// all of them are compressed.
 type debt struct {
 	part  Part
 	event *EventStats // nil where it is of no message
@@ -56,11 +58,10 @@ func (w *writer) tally(c *wire.Coder, g *group) {
 	end := c.Cost()
 	all := (end - k.begin) / 8
 	bodies, topics := k.bodies/8, k.topics/8
-	*k = groupCosts{begin: end}
+	owed := len(c.Literals) - k.literals // less those of the spans
+	*k = groupCosts{begin: end, literals: len(c.Literals)}
 	if g.kind == kindRaw {
-		if g.spans[0].literal {
-			w.debts = append(w.debts, debt{part: PartRaw, bytes: len(g.spans[0].body)})
-		}
+		w.owe(PartRaw, nil, owed)
 		s.Out[PartRaw] += all
 		s.In[PartRaw] += uint64(len(g.spans[0].body))
 		return
@@ -100,9 +101,16 @@ func (w *writer) tally(c *wire.Coder, g *group) {
 		}
 		e.BytesIn += uint64(headers+payload) / uint64(len(g.spans))
 		e.BytesOut += all / float64(len(g.spans))
-		if sp.literal {
-			w.debts = append(w.debts, debt{part: part, event: e, bytes: len(sp.body)})
-		}
+		w.owe(part, e, sp.literal)
+		owed -= sp.literal
+	}
+	w.owe(PartHeaders, nil, owed) // what fills the holes
+}
+
+// owe notes a debt of some bytes.
+func (w *writer) owe(part Part, event *EventStats, bytes int) {
+	if bytes > 0 {
+		w.debts = append(w.debts, debt{part, event, bytes})
 	}
 }
 

@@ -30,8 +30,10 @@ type writer struct {
 	links      []link
 	slotOf     map[uint64]uint32 // by key of the span
 	slotAlike  map[uint64]uint32 // the newest by name, by length, by both
+	heads      [256]uint64       // judge's keys of random bytes, seen lately
 	current    *group
 	zstd       *zstd.Encoder
+	literals   []byte // of the frame that is being written
 	compressed []byte
 	costs      groupCosts
 	debts      []debt // of the frame that is being written
@@ -167,7 +169,7 @@ func (w *writer) reverse(key *parsers.FlowKey) uint32 {
 
 // write writes the control field of a frame.
 func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
-	w.literals, w.debts = w.literals[:0], w.debts[:0]
+	c.Literals, w.debts = w.literals[:0], w.debts[:0]
 	w.effort = 0
 	w.items = w.items[:0]
 	h := head{
@@ -184,6 +186,7 @@ func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
 	if err := w.code(c, p.list); err != nil {
 		panic(err) // a Merger writes what its own limits allow
 	}
+	w.literals = c.Literals
 	w.frames++
 	if !h.record {
 		w.items = w.items[:0]

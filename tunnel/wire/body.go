@@ -7,14 +7,17 @@ import (
 
 // Body codes message bodies as edits of templates: what a body has in common
 // with its template costs next to nothing, numbers cost their distance, and the
-// rest is literal bytes under the Text model (SPEC.md section 5). Its zero value
-// is untaught.
+// rest is literal bytes: under the Text model, or plain where they look random,
+// which no model makes shorter (SPEC.md section 5). Its zero value is untaught.
 type Body struct {
 	text Text
 	ops  []edit
 	old  []token
 	new  []token
 	tail Bit
+
+	plain    [2]Bit // whether a run of literals is plain, by whether the last one was
+	wasPlain bool
 
 	planned  bool // ops are those of the next Code
 	patience int  // comparisons that meet may still make for this plan
@@ -87,12 +90,17 @@ func (k Clock) advance(n number) int64 {
 }
 
 // Plan works out the edits that turn template into body, and returns how many
-// literal bytes they have. It gives up at more than limit of them, and returns
-// what it had by then. The next Code has to be that of the two, unless Discard
-// comes before it.
+// literal bytes they have, without those at the end that look random. It gives up
+// at more than limit of them, and returns what it had by then. The next Code has to
+// be that of the two, unless Discard comes before it.
 func (m *Body) Plan(template, body []byte, limit int) (literals int) {
 	m.planned = false
 	m.ops = m.ops[:0]
+	if random(template, body) {
+		m.ops = append(m.ops, edit{editInsert, len(body)}, edit{editEnd, 0})
+		m.planned = true
+		return 0
+	}
 	m.old = tokens(m.old[:0], template)
 	m.new = tokens(m.new[:0], body)
 	old, new := m.old, m.new
@@ -127,6 +135,12 @@ func (m *Body) Plan(template, body []byte, limit int) (literals int) {
 			i++
 			j++
 			continue
+		}
+		if lost < 8 && random(template[old[i].at:], body[new[j].at:]) {
+			emit(editInsert, len(body)-new[j].at)
+			literals -= len(body) - new[j].at
+			j, i = len(new), 0
+			break
 		}
 		a, b := 0, 0
 		if lost < 8 {
@@ -228,7 +242,8 @@ func alike(old, new []byte) bool {
 
 // Code codes body as an edit of template. A reading Coder ignores body and
 // appends to dst, to which at most limit bytes are added; a writing Coder
-// returns dst as it was. Template and body are borrowed for the call.
+// returns dst as it was. Template and body are borrowed for the call. Plain bytes
+// go to the Coder's Literals, or come from there.
 func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int) ([]byte, error) {
 	start := len(dst)
 	if !c.reading && !m.planned {
@@ -327,14 +342,26 @@ func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int
 			if c.reading && (n < 0 || n > limit-(len(out)-start) || n == 0 && kind == editInsert) {
 				return dst, ErrBody
 			}
-			if c.reading {
-				out = m.literals(c, h, out, nil, n, start)
-				ctx.passAll(out[len(out)-n:])
-			} else {
-				m.literals(c, h, body[:done], body[done:done+n], n, 0)
-				ctx.passAll(body[done : done+n])
+			var lit []byte
+			if !c.reading {
+				lit = body[done : done+n]
 				done += n
 			}
+			if n >= leastNoise && m.isPlain(c, lit) {
+				var ok bool
+				if lit, ok = c.Literal(lit, n); !ok {
+					return dst, ErrBody
+				}
+				if c.reading {
+					out = append(out, lit...)
+				}
+			} else if c.reading {
+				out = m.literals(c, h, out, nil, n, start)
+				lit = out[len(out)-n:]
+			} else {
+				m.literals(c, h, out, lit, n, 0)
+			}
+			ctx.passAll(lit)
 			if kind == editReplace {
 				i += tn
 			}
@@ -381,7 +408,7 @@ func (m *Body) difference(c *Coder, ctx uint32, v int64) int64 {
 	return int64(mag)
 }
 
-// literals codes n bytes that follow prior.
+// literals codes n bytes that follow prior under the Text model.
 func (m *Body) literals(c *Coder, h uint32, prior, lit []byte, n, start int) []byte {
 	h += uint32(n) * 0x85ebca6b
 	var c1, c2, c3 byte

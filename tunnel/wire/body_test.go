@@ -54,8 +54,13 @@ func roundTrip(t tb, w, r *Body, template, body []byte, clock Clock) (control []
 	}
 	c.Raw(0x2a, 6)
 	control = c.Finish()
+	literals := c.Literals
 	c.Read(control)
+	c.Literals = literals
 	got, err := r.Code(&c, []byte("dst"), template, nil, clock, len(body))
+	if len(c.Literals) != 0 {
+		t.Fatalf("%q against %q: %d literals left", body, template, len(c.Literals))
+	}
 	if err != nil || string(got) != "dst"+string(body) {
 		t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
 	}
@@ -108,12 +113,14 @@ func TestBodyRoundTrips(t *testing.T) {
 			if _, err := w.Code(&c, nil, template, body, clock, 0); err != nil {
 				t.Fatal(err)
 			}
+			literals := c.Literals
 			c.Read(c.Finish())
+			c.Literals = literals
 			got, err := r.Code(&c, nil, template, nil, clock, len(body))
 			if err != nil || !bytes.Equal(got, body) {
 				t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
 			}
-			if w.text != r.text || w.tail != r.tail {
+			if w.text != r.text || w.tail != r.tail || w.plain != r.plain || w.wasPlain != r.wasPlain {
 				t.Fatal("the two ends learned different things")
 			}
 		}

@@ -16,6 +16,11 @@ import (
 // A Coder never fails and never reads outside its input: past the end it reads
 // zero bytes, and Overrun tells by how many.
 type Coder struct {
+	// Literals are the bytes that go beside the control field: writing, those so
+	// far, to which Literal appends; reading, what is left of them, borrowed. Write
+	// and Read leave none; whoever has some sets them then.
+	Literals []byte
+
 	reading bool
 	lo, hi  uint64 // the current interval, both ends inclusive
 	x       uint64 // reading: the code value, in [lo, hi] for well-formed input
@@ -136,6 +141,21 @@ func (c *Coder) Raw(v uint64, n int) uint64 {
 		out = out<<1 | uint64(c.split(1<<(probBits-1), int(v>>n)&1))
 	}
 	return out
+}
+
+// Literal codes n bytes, those of b when writing, beside the control field. It
+// returns them, borrowed from b or from Literals, and reports false where a reading
+// Coder has less.
+func (c *Coder) Literal(b []byte, n int) ([]byte, bool) {
+	if !c.reading {
+		c.Literals = append(c.Literals, b[:n]...)
+		return b[:n], true
+	}
+	if n < 0 || n > len(c.Literals) {
+		return nil, false
+	}
+	b, c.Literals = c.Literals[:n], c.Literals[n:]
+	return b, true
 }
 
 // Index codes v < n, without a model, in as many bits as n-1 has.

@@ -15,8 +15,8 @@ func checkScripts(t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "fields") {
 		ops := rapid.SliceOfN(genOp, 0, 30).Draw(t, "ops")
 		ops = append(ops, op{verb: "bit", model: 0, v: 0}) // as all control fields end
-		control := writeScript(ops, writing)
-		if n := readScript(t, ops, control, reading); n > 8 {
+		control, literals := writeScript(ops, writing)
+		if n := readScript(t, ops, control, literals, reading); n > 8 {
 			t.Fatalf("%d bytes read past the end", n)
 		}
 	}
@@ -61,7 +61,7 @@ func TestFinishMinimal(t *testing.T) {
 	onlyWay := genOp.Filter(func(o op) bool { return o.verb != "column" && o.verb != "members" && o.verb != "body" })
 	rapid.Check(t, func(t *rapid.T) {
 		ops := append(rapid.SliceOfN(onlyWay, 0, 6).Draw(t, "ops"), op{verb: "bit", model: 0, v: 0})
-		control := writeScript(ops, m.reset())
+		control, _ := writeScript(ops, m.reset())
 		for n := range control {
 			short := bytes.Clone(control[:n])
 			if same(ops, short, m.reset()) {

@@ -18,7 +18,7 @@
 //	Int      a number
 //	Column   a field of all members of a group, as differences from a prediction
 //	Members  who of some candidates is a member
-//	Text     literal bytes
+//	Text     literal bytes; those that look random stay as they are, beside it
 //	Body     a message body, as an edit of another one
 //
 // Reading and writing are the same calls on the same models, so that a syntax
@@ -47,4 +47,5 @@
 //   - Literals are carried as they are: compressing them is the caller's.
 //   - Text is slow, some hundred nanoseconds a byte: it is meant for the few
 //     bytes that are new in a body, and MaxLiterals says how many those are.
+//     Bytes that look random to Noise never go through it.
 package wire

@@ -189,8 +189,8 @@ func parseOp(line string) (o op, err error) {
 	return o, nil
 }
 
-// writeScript returns the control field that ops make.
-func writeScript(ops []op, m *taught) []byte {
+// writeScript returns the control field that ops make, and the literals beside it.
+func writeScript(ops []op, m *taught) (control, literals []byte) {
 	var c Coder
 	c.Write(nil)
 	for _, o := range ops {
@@ -198,7 +198,7 @@ func writeScript(ops []op, m *taught) []byte {
 			panic(err) // writing does not fail
 		}
 	}
-	return c.Finish()
+	return c.Finish(), c.Literals
 }
 
 // tb is what testing.T and rapid.T have in common.
@@ -208,11 +208,13 @@ type tb interface {
 	Fatalf(string, ...any)
 }
 
-// readScript reads ops from control and tells where they come out different.
-func readScript(t tb, ops []op, control []byte, m *taught) (overrun int) {
+// readScript reads ops from control and literals, tells where they come out
+// different, and wants nothing left.
+func readScript(t tb, ops []op, control, literals []byte, m *taught) (overrun int) {
 	t.Helper()
 	var c Coder
 	c.Read(control)
+	c.Literals = literals
 	for i, o := range ops {
 		got, err := o.blank().run(&c, m, len(o.body))
 		if err != nil {
@@ -221,6 +223,9 @@ func readScript(t tb, ops []op, control []byte, m *taught) (overrun int) {
 		if got.String() != o.String() {
 			t.Fatalf("operation %d: read %s, written %s", i, got, o)
 		}
+	}
+	if len(c.Literals) != 0 {
+		t.Fatalf("%d literals left", len(c.Literals))
 	}
 	return c.Overrun()
 }

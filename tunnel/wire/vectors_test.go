@@ -129,8 +129,11 @@ func TestControlVectors(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			forVectors(t, file, func(t *testing.T, v *vector) []byte {
 				m := new(taught)
-				got := writeScript(v.do, m.reset())
-				readScript(t, v.do, got, m.reset())
+				got, literals := writeScript(v.do, m.reset())
+				readScript(t, v.do, got, literals, m.reset())
+				if want := unhex(t, v.get("literals")); !bytes.Equal(literals, want) {
+					t.Errorf("literals %x, want %x", literals, want)
+				}
 				return got
 			})
 		})
@@ -142,8 +145,8 @@ func TestFrameVectors(t *testing.T) {
 		f := Frame{Control: unhex(t, v.get("control")), Literals: unhex(t, v.get("literals"))}
 		if len(v.do) > 0 {
 			m := new(taught)
-			f.Control = writeScript(v.do, m.reset())
-			readScript(t, v.do, f.Control, m.reset())
+			f.Control, f.Literals = writeScript(v.do, m.reset())
+			readScript(t, v.do, f.Control, f.Literals, m.reset())
 		}
 		digest, err := strconv.ParseUint(v.get("digest"), 16, 32)
 		if packet := v.get("packet"); packet != "" {
