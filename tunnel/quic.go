@@ -52,7 +52,7 @@ func (t *Tunnel) listenQUIC() error {
 	// restart from the answer to their next packet (RFC 9000 section 10.3).
 	resetKey := quic.StatelessResetKey(t.cfg.Key.derive("stateless reset"))
 	t.transport = &quic.Transport{
-		Conn:                withoutECN(t.udp),
+		Conn:                newSocket(t.udp, true),
 		StatelessResetKey:   &resetKey,
 		VerifySourceAddress: func(net.Addr) bool { return t.halfQUIC.Load() >= halfOpenProve },
 		ConnContext: func(ctx context.Context, _ *quic.ClientInfo) (context.Context, error) {
@@ -248,11 +248,12 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort) (*link, error)
 	if addr.Addr().Is6() {
 		network = "udp6"
 	}
-	udp, err := net.ListenPacket(network, ":0")
+	udp, err := net.ListenUDP(network, nil)
 	if err != nil {
 		return nil, err
 	}
-	tr := &quic.Transport{Conn: withoutECN(udp), ConnectionIDGenerator: newShortIDs()}
+	through := newSocket(udp, false)
+	tr := &quic.Transport{Conn: through, ConnectionIDGenerator: newShortIDs()}
 	release := sync.OnceFunc(func() {
 		tr.Close()
 		udp.Close()
@@ -270,6 +271,7 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort) (*link, error)
 		k.close(ReasonProtocol)
 		return nil, err
 	}
+	through.settle(true)
 	return k, nil
 }
 

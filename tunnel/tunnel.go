@@ -26,7 +26,7 @@ type Tunnel struct {
 	peers    []*Peer
 	refused  refused
 
-	udp       net.PacketConn // or nil
+	udp       *net.UDPConn // or nil
 	transport *quic.Transport
 	quicLn    *quic.Listener
 	tcpLn     *net.TCPListener // or nil
@@ -127,7 +127,7 @@ func (t *Tunnel) bind() error {
 			}
 			return err
 		}
-		t.udp = udp
+		t.udp = udp.(*net.UDPConn)
 	}
 	return nil
 }
