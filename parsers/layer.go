@@ -35,11 +35,11 @@ func RegisterLayer[L any, P DecodingLayer[L]](number int, name string) gopacket.
 
 // DecodeLayer takes the first message of data for a layer of messages that
 // follow one another: base gets its bytes and those behind it, and m the message.
-// short is the error of parse that says that the message is cut.
-func DecodeLayer[M any](base *layers.BaseLayer, m *M, data []byte, df gopacket.DecodeFeedback, parse func([]byte) (M, int, error), short error) error {
+// The error is that of parse, which is ErrCut where the message is.
+func DecodeLayer[M any](base *layers.BaseLayer, m *M, data []byte, df gopacket.DecodeFeedback, parse func([]byte) (M, int, error)) error {
 	parsed, n, err := parse(data)
 	if err != nil {
-		if err == short {
+		if err == ErrCut {
 			df.SetTruncated()
 		}
 		*base = layers.BaseLayer{Contents: data}

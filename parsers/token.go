@@ -16,16 +16,31 @@ const (
 // TokenEnd returns the offset of the first byte of b, from at on, that is less
 // than low, which is at most 0x80, or equal to stop; len(b) when there is none.
 func TokenEnd(b []byte, at int, low, stop byte) int {
+	lows, stops := uint64(low)*each, uint64(stop)*each
 	for ; len(b)-at >= 8; at += 8 {
 		w := binary.LittleEndian.Uint64(b[at:])
-		diff := w ^ uint64(stop)*each
+		diff := w ^ stops
 		// What is subtracted borrows from the next byte only where there is one to
 		// be found, and it is the first that counts.
-		if found := ((w-uint64(low)*each)&^w | (diff-each)&^diff) & highs; found != 0 {
+		if found := ((w-lows)&^w | (diff-each)&^diff) & highs; found != 0 {
 			return at + bits.TrailingZeros64(found)/8
 		}
 	}
 	for at < len(b) && b[at] >= low && b[at] != stop {
+		at++
+	}
+	return at
+}
+
+// LowEnd is TokenEnd without a stop; it is small enough to stand where it is called.
+func LowEnd(b []byte, at int, low byte) int {
+	for ; len(b)-at >= 8; at += 8 {
+		w := binary.LittleEndian.Uint64(b[at:])
+		if found := (w - uint64(low)*each) &^ w & highs; found != 0 {
+			return at + bits.TrailingZeros64(found)/8
+		}
+	}
+	for at < len(b) && b[at] >= low {
 		at++
 	}
 	return at

@@ -22,6 +22,13 @@ func TestTokenEnd(t *testing.T) {
 		if got := TokenEnd(b, at, low, stop); got != want {
 			t.Fatalf("%d, want %d", got, want)
 		}
+		want = at
+		for want < len(b) && b[want] >= low {
+			want++
+		}
+		if got := LowEnd(b, at, low); got != want {
+			t.Fatalf("%d, want %d", got, want)
+		}
 	})
 }
 

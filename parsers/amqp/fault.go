@@ -1,9 +1,6 @@
 package amqp
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a frame. It is a small number so that the data
 // path allocates no errors.
@@ -41,35 +38,9 @@ var faults = [...]struct{ clause, what string }{
 	faultEnd:      {"4.2.3", "frame does not end in 0xCE"},
 }
 
-var (
-	// ErrShort says that a frame goes on after the bytes that are there.
-	ErrShort = errors.New("amqp: frame is cut")
-	// ErrMalformed is what every Error is.
-	ErrMalformed = errors.New("amqp: malformed frame")
-)
-
-// An Error says why bytes are not an AMQP frame, which is their sender's fault.
-type Error struct {
-	Name   Name   // 0 when not even that is known
-	Off    int    // offset in the frame, about where it goes wrong
-	Clause string // section of the specification
-	What   string
-}
-
-func (e *Error) Error() string {
-	name := e.Name.String()
-	if name == "" {
-		name = "frame"
-	}
-	return fmt.Sprintf("amqp: malformed %s: %s, at byte %d (%s)", name, e.What, e.Off, e.Clause)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err(name Name, off int) error {
 	if bad == short {
-		return ErrShort
+		return parsers.ErrCut
 	}
-	return &Error{Name: name, Off: off, Clause: faults[bad].clause, What: faults[bad].what}
+	return &parsers.Error{Protocol: "amqp", Name: name.String(), Off: off, Clause: faults[bad].clause, What: faults[bad].what}
 }

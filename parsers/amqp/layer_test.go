@@ -33,7 +33,7 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	parsertest.LayerErrors(t, amqp.LayerTypeAMQP, "\x03\x00\x01\x00\x00\x00\x0421", amqp.ErrShort, "\x03\x00\x01\x00\x00\x00\x00\x00", amqp.ErrMalformed)
+	parsertest.LayerErrors(t, amqp.LayerTypeAMQP, "\x03\x00\x01\x00\x00\x00\x0421", "\x03\x00\x01\x00\x00\x00\x00\x00")
 }
 
 func TestLayerParser(t *testing.T) {

@@ -269,12 +269,7 @@ func TestResync(t *testing.T) {
 		{"1.0", []byte("AMQP\x00\x01\x00\x00"), "opaque 8\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := NewScanner(testID)
-			scanAll(t, s, long[:100])
-			s.Lost()
-			if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
-				t.Error(diff)
-			}
+			suite.Resync(t, newScanner(), long[:100], tt.segment, tt.want)
 		})
 	}
 }
@@ -285,19 +280,14 @@ func TestGarbage(t *testing.T) {
 	bad := []byte("\x01\x00\x01\x7f\xff\xff\xff garbage")
 	noEnd := ack(1, 3)
 	noEnd[len(noEnd)-1] = 0
-	for name, pieces := range map[string][][]byte{
+	suite.Garbage(t, newScanner, good, "x/k", map[string][][]byte{
 		"own segment":          {good, bad, good},
 		"same segment":         {good, cat(bad, []byte{frameEnd}, good)},
 		"after a cut front":    {good[:3], bad, good},
 		"without an end":       {good, noEnd, good},
 		"without an end later": {good, noEnd[:15], noEnd[15:], good},
 		"in a content":         {good[:61], bad, good},
-	} {
-		spans := scanAll(t, NewScanner(testID), pieces...)
-		if last := spans[len(spans)-1]; string(last.Event) != "x/k" || last.Len != len(good) || last.At != 0 {
-			t.Errorf("%s:\n%s", name, showSpans(spans))
-		}
-	}
+	})
 }
 
 func TestRescan(t *testing.T) {

@@ -1,5 +1,7 @@
 package amqp10
 
+import "sheaf/parsers"
+
 // A Field is a place in a frame, with the name that the specification gives it:
 // a field of the performative, or the payload of a transfer.
 type Field struct {
@@ -31,14 +33,14 @@ func (f *Frame) Field(name string) (Field, bool) {
 }
 
 // Parse takes apart the frame that b begins with and returns its size. The
-// error is ErrShort when the frame goes on after b, else an *Error.
+// error is parsers.ErrCut when the frame goes on after b, else a *parsers.Error.
 func Parse(b []byte) (Frame, int, error) {
 	var f front
 	if bad := parseFront(b, &f); bad != ok {
 		return Frame{}, 0, bad.err(f.name, min(frameHead, len(b)))
 	}
 	if len(b) < f.size {
-		return Frame{}, 0, ErrShort
+		return Frame{}, 0, parsers.ErrCut
 	}
 	b = b[:f.size]
 	out := Frame{Name: f.name, Channel: f.channel, Length: f.size}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
 )
 
 // frames holds every kind of frame, and the fields to be found in it.
@@ -75,8 +77,8 @@ func TestParse(t *testing.T) {
 				t.Error(diff)
 			}
 			for cut := range tt.bytes {
-				if _, _, err := Parse(tt.bytes[:cut]); !errors.Is(err, ErrShort) {
-					t.Fatalf("cut at %d: %v, want ErrShort", cut, err)
+				if _, _, err := Parse(tt.bytes[:cut]); !errors.Is(err, parsers.ErrCut) {
+					t.Fatalf("cut at %d: %v, want parsers.ErrCut", cut, err)
 				}
 			}
 		})
@@ -118,9 +120,9 @@ func TestParseErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, n, err := Parse(tt.bytes)
-			var e *Error
-			if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) {
-				t.Fatalf("n %d, error %v, want an *Error", n, err)
+			var e *parsers.Error
+			if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) {
+				t.Fatalf("n %d, error %v, want a *parsers.Error", n, err)
 			}
 			if e.What != faults[tt.want].what {
 				t.Errorf("%v, want %s", err, faults[tt.want].what)

@@ -31,7 +31,7 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	parsertest.LayerErrors(t, amqp10.LayerTypeAMQP10, "\x00\x00\x00\x0a\x02\x00\x00\x00\x00", amqp10.ErrShort, "\x00\x00\x00\x09\x02\x00\x00\x00\x01", amqp10.ErrMalformed)
+	parsertest.LayerErrors(t, amqp10.LayerTypeAMQP10, "\x00\x00\x00\x0a\x02\x00\x00\x00\x00", "\x00\x00\x00\x09\x02\x00\x00\x00\x01")
 }
 
 func TestLayerParser(t *testing.T) {

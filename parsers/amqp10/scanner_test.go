@@ -266,12 +266,7 @@ func TestResync(t *testing.T) {
 		{"0-9-1", []byte("AMQP\x00\x00\x09\x01"), "opaque 8\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := NewScanner(testID)
-			scanAll(t, s, long[:100])
-			s.Lost()
-			if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
-				t.Error(diff)
-			}
+			suite.Resync(t, newScanner(), long[:100], tt.segment, tt.want)
 		})
 	}
 }
@@ -280,16 +275,11 @@ func TestResync(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	good := transfer(1, 3, 5, "t", "good")
 	bad := []byte("\x7f\xff\xff\xff garbage")
-	for name, pieces := range map[string][][]byte{
+	suite.Garbage(t, newScanner, good, "#3", map[string][][]byte{
 		"own segment":       {good, bad, good},
 		"same segment":      {good, cat(bad, good)},
 		"after a cut front": {good[:5], bad, good},
-	} {
-		spans := scanAll(t, NewScanner(testID), pieces...)
-		if last := spans[len(spans)-1]; string(last.Event) != "#3" || last.Len != len(good) || last.At != 0 {
-			t.Errorf("%s:\n%s", name, showSpans(spans))
-		}
-	}
+	})
 }
 
 func TestRescan(t *testing.T) {

@@ -1,9 +1,6 @@
 package coap
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a message. It is a small number so that the data
 // path allocates no errors.
@@ -37,23 +34,6 @@ var faults = [...]struct{ section, what string }{
 	faultPayload:      {"3", "payload marker without a payload"},
 }
 
-// ErrMalformed is what every Error is.
-var ErrMalformed = errors.New("coap: malformed message")
-
-// An Error says why bytes are not a CoAP message, which is their sender's fault.
-type Error struct {
-	Off     int    // offset in the message, about where it goes wrong
-	Section string // of RFC 7252
-	What    string
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("coap: malformed message: %s, at byte %d (RFC 7252, %s)", e.What, e.Off, e.Section)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err(off int) error {
-	return &Error{Off: off, Section: faults[bad].section, What: faults[bad].what}
+	return &parsers.Error{Protocol: "coap", Off: off, Clause: "RFC 7252, " + faults[bad].section, What: faults[bad].what}
 }

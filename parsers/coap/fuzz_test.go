@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("error %v, spans %s", err, showSpans(spans))
 		}
 		if err != nil {
-			if !errors.Is(err, ErrMalformed) {
+			if !errors.Is(err, parsers.ErrMalformed) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return

@@ -8,6 +8,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"sheaf/parsers"
 	"sheaf/parsers/coap"
 	"sheaf/parsers/parsertest"
 )
@@ -31,7 +32,7 @@ func ExampleLayer() {
 
 func TestLayerErrors(t *testing.T) {
 	p := gopacket.NewPacket([]byte("\x42\x03\x00"), coap.LayerTypeCoAP, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), coap.ErrMalformed) {
+	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrMalformed) {
 		t.Errorf("malformed message: %v", p)
 	}
 }

@@ -33,7 +33,7 @@ func (m *Message) Option(number int) (Option, bool) {
 }
 
 // Parse takes apart a message, which is the whole of a datagram and ends where b
-// does. The error is an *Error.
+// does. The error is a *parsers.Error.
 func Parse(b []byte) (Message, error) {
 	var f front
 	if bad := parseFront(b, &f); bad != ok {

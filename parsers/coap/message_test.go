@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
 )
 
 var messages = []struct {
@@ -88,8 +90,8 @@ func TestMalformed(t *testing.T) {
 		{"number too large", "\x40\x01\x00\x01\xe0\xff\xff\xe0\xff\xff", "reserved or too large"},
 	} {
 		_, err := Parse([]byte(tt.bytes))
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tt.want) || e.Off > len(tt.bytes)+8 {
+		var e *parsers.Error
+		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) || e.Off > len(tt.bytes)+8 {
 			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 		}
 	}

@@ -3,6 +3,8 @@ package kafka
 import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // layerNumber is from the range 1000 to 1999, which gopacket leaves to
@@ -10,10 +12,7 @@ import (
 const layerNumber = 1092
 
 // LayerTypeKafka is the gopacket layer type of Kafka.
-var LayerTypeKafka = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
-	Name:    "Kafka",
-	Decoder: gopacket.DecodeFunc(decodeLayer),
-})
+var LayerTypeKafka = parsers.RegisterLayer[Layer](layerNumber, "Kafka")
 
 // A Layer is one Kafka request or response as a gopacket layer. A TCP segment
 // with several gives as many layers. Those that straddle segments are decode
@@ -47,35 +46,11 @@ func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeKafka }
 // NextLayerType implements gopacket.DecodingLayer: more messages follow while
 // there are bytes.
 func (l *Layer) NextLayerType() gopacket.LayerType {
-	if len(l.Payload) == 0 {
-		return gopacket.LayerTypeZero
-	}
-	return LayerTypeKafka
+	return parsers.NextLayer(l.Payload, LayerTypeKafka)
 }
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	m, n, err := Parse(data, l.FromBroker)
-	if err != nil {
-		if err == ErrShort {
-			df.SetTruncated()
-		}
-		l.BaseLayer = layers.BaseLayer{Contents: data}
-		return err
-	}
-	l.BaseLayer = layers.BaseLayer{Contents: data[:n], Payload: data[n:]}
-	l.Message = m
-	return nil
-}
-
-func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	l := &Layer{}
-	if err := l.DecodeFromBytes(data, p); err != nil {
-		return err
-	}
-	p.AddLayer(l)
-	if len(l.Payload) == 0 {
-		return nil
-	}
-	return p.NextDecoder(gopacket.LayerType(layerNumber))
+	parse := func(b []byte) (Message, int, error) { return Parse(b, l.FromBroker) }
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, parse)
 }

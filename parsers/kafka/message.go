@@ -1,6 +1,10 @@
 package kafka
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers"
+)
 
 // A Field is a place in a message.
 type Field struct {
@@ -33,7 +37,7 @@ type Message struct {
 
 // Parse takes apart the message that b begins with and returns its size. Is it
 // not known whether that is a response, what can be a request is one. The error
-// is ErrShort when the message goes on after b, else an *Error.
+// is parsers.ErrCut when the message goes on after b, else a *parsers.Error.
 func Parse(b []byte, response bool) (Message, int, error) {
 	s := unknown
 	if response {
@@ -44,7 +48,7 @@ func Parse(b []byte, response bool) (Message, int, error) {
 		return Message{}, 0, bad.err(f.name, f.body)
 	}
 	if len(b) < f.size {
-		return Message{}, 0, ErrShort
+		return Message{}, 0, parsers.ErrCut
 	}
 	m := Message{
 		Name: f.name, Version: f.version, Correlation: binary.BigEndian.Uint32(b[f.id:]), Length: f.size,

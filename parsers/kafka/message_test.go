@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
 )
 
 var messages = []struct {
@@ -58,7 +60,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s as a response: %v, error %v", tt.name, m.Name, err)
 		}
 		for i := range tt.bytes {
-			if _, _, err := Parse(tt.bytes[:i], false); err != ErrShort {
+			if _, _, err := Parse(tt.bytes[:i], false); err != parsers.ErrCut {
 				t.Errorf("%s: %d bytes of it: error %v", tt.name, i, err)
 			}
 		}
@@ -79,8 +81,8 @@ func TestMalformed(t *testing.T) {
 		{"batch of version 3", produce(3, 5, "c", "t", oldMessage(3, "v")), "batch"},
 	} {
 		_, _, err := Parse(tt.bytes, false)
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
+		var e *parsers.Error
+		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 		}
 	}

@@ -1,6 +1,10 @@
 package kafka
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers"
+)
 
 // A reader walks over a message whose end may be missing. After a fault it stays
 // where it is, and what it reads is 0.
@@ -56,6 +60,10 @@ func (r *reader) u32() uint32 {
 
 // uvarint reads a number of up to 32 bits that is written in groups of seven.
 func (r *reader) uvarint() uint32 {
+	if r.bad == ok && r.at < len(r.b) && r.b[r.at] < 0x80 { // what there is most of
+		r.at++
+		return uint32(r.b[r.at-1])
+	}
 	v := uint32(0)
 	for shift := 0; shift < 35; shift += 7 {
 		c := r.u8()
@@ -104,10 +112,8 @@ func (r *reader) string(n int) (place, fault) {
 	case n > maxString:
 		return place{}, faultText
 	}
-	for _, c := range r.b[r.at:min(len(r.b), r.at+n)] {
-		if c < ' ' || c == 0x7f {
-			return place{}, faultText
-		}
+	if s := r.b[:min(len(r.b), r.at+n)]; parsers.TokenEnd(s, r.at, ' ', 0x7f) < len(s) {
+		return place{}, faultText
 	}
 	p := place{r.at, n}
 	if !r.skip(n) {

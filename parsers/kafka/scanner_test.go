@@ -123,12 +123,9 @@ func TestResync(t *testing.T) {
 		{"cut response of another connection", answer, response(99, "body, long")[:12], "opaque 12\n"},
 		{"response inside is no evidence", answer, cat(answer[900:], response(101, "body")), "opaque 120\n"},
 	} {
-		s := NewScanner(testID)
-		scanAll(t, s, tt.before[:300])
-		s.Lost()
-		if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			suite.Resync(t, newScanner(), tt.before[:300], tt.segment, tt.want)
+		})
 	}
 }
 

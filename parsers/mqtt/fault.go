@@ -1,9 +1,6 @@
 package mqtt
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a message. It is a small number so that the data
 // path allocates no errors.
@@ -59,35 +56,9 @@ var faults = [...]struct{ clause, what string }{
 	faultReason:         {"2.4", "reason code does not belong to this message"},
 }
 
-var (
-	// ErrShort says that a message goes on after the bytes that are there.
-	ErrShort = errors.New("mqtt: message is cut")
-	// ErrMalformed is what every Error is.
-	ErrMalformed = errors.New("mqtt: malformed message")
-)
-
-// An Error says why bytes are not an MQTT message, which is their sender's fault.
-type Error struct {
-	Name   Name   // 0 when not even that is known
-	Off    int    // offset in the message, about where it goes wrong
-	Clause string // section or statement of MQTT Version 5.0
-	What   string
-}
-
-func (e *Error) Error() string {
-	name := e.Name.String()
-	if name == "" {
-		name = "message"
-	}
-	return fmt.Sprintf("mqtt: malformed %s: %s, at byte %d (%s)", name, e.What, e.Off, e.Clause)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err(name Name, off int) error {
 	if bad == short {
-		return ErrShort
+		return parsers.ErrCut
 	}
-	return &Error{Name: name, Off: off, Clause: faults[bad].clause, What: faults[bad].what}
+	return &parsers.Error{Protocol: "mqtt", Name: name.String(), Off: off, Clause: faults[bad].clause, What: faults[bad].what}
 }

@@ -52,5 +52,5 @@ func (l *Layer) NextLayerType() gopacket.LayerType {
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	parse := func(b []byte) (Message, int, error) { return Parse(b, l.Connection) }
-	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, parse, ErrShort)
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, parse)
 }

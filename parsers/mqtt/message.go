@@ -1,6 +1,10 @@
 package mqtt
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"sheaf/parsers"
+)
 
 // A FieldKind says what a Field of a message is.
 type FieldKind uint8
@@ -68,8 +72,8 @@ func (m *Message) Field(kind FieldKind) (Field, bool) {
 // Parse takes apart the message that b begins with and returns its size. version
 // is the connection's protocol level (3, 4, 5), or 0 when it is not known, in
 // which case messages whose form leaves it open are read as 3.1.1, and a
-// SUBSCRIBE or UNSUBSCRIBE that is none as version 5. The error is ErrShort when
-// the message goes on after b, else an *Error.
+// SUBSCRIBE or UNSUBSCRIBE that is none as version 5. The error is parsers.ErrCut when
+// the message goes on after b, else a *parsers.Error.
 func Parse(b []byte, version uint8) (Message, int, error) {
 	var f front
 	if bad := parseFront(b, version, &f); bad != ok {
@@ -80,7 +84,7 @@ func Parse(b []byte, version uint8) (Message, int, error) {
 		return Message{}, 0, bad.err(name, f.body)
 	}
 	if len(b) < f.size {
-		return Message{}, 0, ErrShort
+		return Message{}, 0, parsers.ErrCut
 	}
 	b = b[:f.size]
 	if f.version != 0 {

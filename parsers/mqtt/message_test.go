@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
 )
 
 // messages holds every packet type in every version that has it, and the fields
@@ -113,8 +115,8 @@ func TestParse(t *testing.T) {
 				t.Error(diff)
 			}
 			for cut := range tt.bytes {
-				if _, _, err := Parse(tt.bytes[:cut], tt.version); !errors.Is(err, ErrShort) {
-					t.Fatalf("cut at %d: %v, want ErrShort", cut, err)
+				if _, _, err := Parse(tt.bytes[:cut], tt.version); !errors.Is(err, parsers.ErrCut) {
+					t.Fatalf("cut at %d: %v, want parsers.ErrCut", cut, err)
 				}
 			}
 		})
@@ -181,9 +183,9 @@ func TestParseErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, n, err := Parse(tt.bytes, tt.version)
-			var e *Error
-			if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) {
-				t.Fatalf("n %d, error %v, want an *Error", n, err)
+			var e *parsers.Error
+			if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) {
+				t.Fatalf("n %d, error %v, want a *parsers.Error", n, err)
 			}
 			if e.What != faults[tt.want].what {
 				t.Errorf("%v, want %s", err, faults[tt.want].what)

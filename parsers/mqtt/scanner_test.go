@@ -205,12 +205,7 @@ func TestResync(t *testing.T) {
 		{"acknowledgement inside is no evidence", cat(long[500:510], msg(0x40, u16(77))), "opaque 14\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := NewScanner(testID)
-			scanAll(t, s, long[:300])
-			s.Lost()
-			if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
-				t.Error(diff)
-			}
+			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
 		})
 	}
 }
@@ -219,16 +214,11 @@ func TestResync(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	good := publish(0, "a/b/c", 0, "good")
 	bad := []byte("\x36\x05\x00\x01t\x00\x01") // QoS 3
-	for name, pieces := range map[string][][]byte{
+	suite.Garbage(t, newScanner, good, "a/b/c", map[string][][]byte{
 		"own segment":       {good, bad, good},
 		"same segment":      {good, cat(bad, good)},
 		"after a cut front": {good[:3], bad, good},
-	} {
-		spans := scanAll(t, NewScanner(testID), pieces...)
-		if last := spans[len(spans)-1]; string(last.Event) != "a/b/c" || last.Len != len(good) {
-			t.Errorf("%s:\n%s", name, showSpans(spans))
-		}
-	}
+	})
 }
 
 func TestRescan(t *testing.T) {

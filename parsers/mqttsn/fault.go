@@ -1,9 +1,6 @@
 package mqttsn
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a message. It is a small number so that the data
 // path allocates no errors.
@@ -31,24 +28,6 @@ var faults = [...]struct{ section, what string }{
 	faultText:      {"5.3.11", "name is not text"},
 }
 
-// ErrMalformed is what every Error is.
-var ErrMalformed = errors.New("mqttsn: malformed message")
-
-// An Error says why bytes are not an MQTT-SN message, which is their sender's
-// fault.
-type Error struct {
-	Off     int    // offset in the datagram, about where it goes wrong
-	Section string // of the specification
-	What    string
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("mqttsn: malformed message: %s, at byte %d (MQTT-SN 1.2, %s)", e.What, e.Off, e.Section)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err(off int) error {
-	return &Error{Off: off, Section: faults[bad].section, What: faults[bad].what}
+	return &parsers.Error{Protocol: "mqttsn", Off: off, Clause: "MQTT-SN 1.2, " + faults[bad].section, What: faults[bad].what}
 }

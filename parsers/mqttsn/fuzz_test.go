@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("error %v, spans %+v", err, spans)
 		}
 		if err != nil {
-			if !errors.Is(err, ErrMalformed) {
+			if !errors.Is(err, parsers.ErrMalformed) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return

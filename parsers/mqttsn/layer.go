@@ -3,6 +3,8 @@ package mqttsn
 import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // layerNumber is from the range 1000 to 1999, which gopacket leaves to
@@ -10,10 +12,7 @@ import (
 const layerNumber = 1884
 
 // LayerTypeMQTTSN is the gopacket layer type of MQTT-SN.
-var LayerTypeMQTTSN = gopacket.RegisterLayerType(layerNumber, gopacket.LayerTypeMetadata{
-	Name:    "MQTT-SN",
-	Decoder: gopacket.DecodeFunc(decodeLayer),
-})
+var LayerTypeMQTTSN = parsers.RegisterLayer[Layer](layerNumber, "MQTT-SN")
 
 // A Layer is one MQTT-SN message as a gopacket layer.
 //
@@ -40,10 +39,7 @@ func (l *Layer) CanDecode() gopacket.LayerClass { return LayerTypeMQTTSN }
 
 // NextLayerType implements gopacket.DecodingLayer.
 func (l *Layer) NextLayerType() gopacket.LayerType {
-	if len(l.Payload) == 0 {
-		return gopacket.LayerTypeZero
-	}
-	return gopacket.LayerTypePayload
+	return parsers.NextLayer(l.Payload, gopacket.LayerTypePayload)
 }
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
@@ -56,16 +52,4 @@ func (l *Layer) DecodeFromBytes(data []byte, _ gopacket.DecodeFeedback) error {
 	l.BaseLayer = layers.BaseLayer{Contents: data[:m.Body], Payload: data[m.Body:]}
 	l.Message = m
 	return nil
-}
-
-func decodeLayer(data []byte, p gopacket.PacketBuilder) error {
-	l := &Layer{}
-	if err := l.DecodeFromBytes(data, p); err != nil {
-		return err
-	}
-	p.AddLayer(l)
-	if len(l.Payload) == 0 {
-		return nil
-	}
-	return p.NextDecoder(gopacket.LayerTypePayload)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
+	"sheaf/parsers"
 	"sheaf/parsers/mqttsn"
 	"sheaf/parsers/parsertest"
 )
@@ -30,7 +31,7 @@ func ExampleLayer() {
 
 func TestLayerErrors(t *testing.T) {
 	p := gopacket.NewPacket([]byte("\x42\x03\x00"), mqttsn.LayerTypeMQTTSN, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), mqttsn.ErrMalformed) {
+	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrMalformed) {
 		t.Errorf("malformed message: %v", p)
 	}
 }

@@ -28,7 +28,7 @@ func (m *Message) Dup() bool { return m.Flags&flagDup != 0 }
 func (m *Message) Retain() bool { return m.Flags&flagRetain != 0 }
 
 // Parse takes apart a message, which is the whole of a datagram and ends where b
-// does. The error is an *Error.
+// does. The error is a *parsers.Error.
 func Parse(b []byte) (Message, error) {
 	var f front
 	if bad := parseFront(b, &f); bad != ok {

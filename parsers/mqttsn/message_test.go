@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
 )
 
 // msg is a message with its length, as short as can be.
@@ -85,7 +87,7 @@ func TestParse(t *testing.T) {
 		if diff := cmp.Diff(tt.want, show(m)); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
-		if m, err := Parse(append(tt.bytes[:len(tt.bytes):len(tt.bytes)], 0)); !errors.Is(err, ErrMalformed) {
+		if m, err := Parse(append(tt.bytes[:len(tt.bytes):len(tt.bytes)], 0)); !errors.Is(err, parsers.ErrMalformed) {
 			t.Errorf("%s and a byte: %s, error %v", tt.name, show(m), err)
 		}
 	}
@@ -125,8 +127,8 @@ func TestMalformed(t *testing.T) {
 		{"capsule in a capsule", "\x04\xfe\x01n\x04\xfe\x01n", "capsule"},
 	} {
 		_, err := Parse([]byte(tt.bytes))
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
+		var e *parsers.Error
+		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 		}
 	}

@@ -1,9 +1,6 @@
 package nats
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a message. It is a small number so that the data
 // path allocates no errors.
@@ -37,34 +34,9 @@ var faults = [...]string{
 	faultEnd:     "payload does not end with CR LF",
 }
 
-var (
-	// ErrShort says that a message goes on after the bytes that are there.
-	ErrShort = errors.New("nats: message is cut")
-	// ErrMalformed is what every Error is.
-	ErrMalformed = errors.New("nats: malformed message")
-)
-
-// An Error says why bytes are not a NATS message, which is their sender's fault.
-type Error struct {
-	Name Name // 0 when not even that is known
-	Off  int  // offset in the message, about where it goes wrong
-	What string
-}
-
-func (e *Error) Error() string {
-	name := e.Name.String()
-	if name == "" {
-		name = "message"
-	}
-	return fmt.Sprintf("nats: malformed %s: %s, at byte %d", name, e.What, e.Off)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err(name Name, off int) error {
 	if bad == short {
-		return ErrShort
+		return parsers.ErrCut
 	}
-	return &Error{Name: name, Off: off, What: faults[bad]}
+	return &parsers.Error{Protocol: "nats", Name: name.String(), Off: off, What: faults[bad]}
 }

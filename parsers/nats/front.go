@@ -53,10 +53,14 @@ func parseFront(b []byte, f *front) fault {
 	case INFO, CONNECT, ERR:
 		return f.open(b, n)
 	}
-	end := bytes.IndexByte(b[:min(len(b), maxFront)], '\n')
+	line := b[:min(len(b), maxFront)]
+	count, end, bad := f.split(line, n)
+	if bad != ok {
+		end = bytes.IndexByte(line, '\n')
+	}
 	if end < 0 {
 		switch {
-		case !printable(b[n:min(len(b), maxFront)]):
+		case !printable(line[n:]):
 			return faultLine
 		case len(b) >= maxFront:
 			return faultLong
@@ -66,31 +70,42 @@ func parseFront(b []byte, f *front) fault {
 	f.line = end + 1
 	f.size = f.line
 	f.body = f.line
-	if end > n && b[end-1] == '\r' {
-		end--
-	}
-	if end > n && !blank(b[n]) {
-		return faultVerb
-	}
-	count := uint8(0)
-	for at := n; at < end; {
-		if blank(b[at]) {
-			at++
-			continue
-		}
-		from := at
-		at = parsers.TokenEnd(b, at, ' '+1, ' ')
-		if at < end && !blank(b[at]) {
-			return faultLine
-		}
-		if count == maxArgs {
-			return faultFields
-		}
-		count++
-		a := &f.args[count]
-		a.off, a.len = int32(from), int32(at-from)
+	if bad != ok {
+		return bad
 	}
 	return f.operation(b, count)
+}
+
+// split finds the fields of a control line, which follow its first n bytes, and the
+// line feed that ends it, if it is there.
+func (f *front) split(line []byte, n int) (count uint8, end int, bad fault) {
+	for at := n; at < len(line); {
+		switch c := line[at]; {
+		case c > ' ':
+			if at == n {
+				return 0, 0, faultVerb
+			}
+			if count == maxArgs {
+				return 0, 0, faultFields
+			}
+			count++
+			a := &f.args[count]
+			from := at
+			at = parsers.LowEnd(line, at, ' '+1)
+			a.off, a.len = int32(from), int32(at-from)
+		case blank(c):
+			at++
+		case c == '\n':
+			return count, at, ok
+		case c == '\r' && at+1 < len(line) && line[at+1] == '\n':
+			return count, at + 1, ok
+		case at == n:
+			return 0, 0, faultVerb
+		default:
+			return 0, 0, faultLine
+		}
+	}
+	return 0, 0, short
 }
 
 // operation gives the fields of a control line their meaning.

@@ -14,21 +14,27 @@ func (f *front) fields(b []byte, sp *parsers.Span) (event []byte) {
 	case UNSUB:
 		addNumber(sp, b, f.args[f.sid], counterOtherSID, 1)
 	case SUB:
-		addInbox(sp, b, f.args[f.subject])
+		if isInbox(subject) {
+			addInbox(sp, b, f.args[f.subject])
+		}
 		addNumber(sp, b, f.args[f.sid], counterSID, 1)
 	case PUB, HPUB:
 		if isAck(subject) {
 			sp.Class = parsers.ClassAck
 			return addAck(sp, b, f.args[f.subject])
 		}
-		addInbox(sp, b, f.args[f.reply])
+		if isInbox(reply) {
+			addInbox(sp, b, f.args[f.reply])
+		}
 		return label(subject)
 	case MSG, HMSG:
 		counter := uint8(counterSID)
 		if last := subject[len(subject)-1]; (last^byte(len(subject)))&1 != 0 {
 			counter = counterOtherSID
 		}
-		addInbox(sp, b, f.args[f.subject])
+		if isInbox(subject) {
+			addInbox(sp, b, f.args[f.subject])
+		}
 		addNumber(sp, b, f.args[f.sid], counter, 0)
 		if isAck(reply) {
 			addAck(sp, b, f.args[f.reply])
@@ -40,8 +46,10 @@ func (f *front) fields(b []byte, sp *parsers.Span) (event []byte) {
 
 // label returns the part of a subject that names the message.
 func label(subject []byte) []byte {
-	if dot := inbox(subject); dot > 0 {
-		return subject[:dot]
+	if isInbox(subject) {
+		if dot := bytes.IndexByte(subject, '.'); dot > 0 {
+			return subject[:dot]
+		}
 	}
 	return subject
 }
@@ -56,24 +64,20 @@ func addNumber(sp *parsers.Span, b []byte, a arg, counter, step uint8) {
 	}
 }
 
-// inbox returns where the first token of a subject ends when it is an inbox, else
-// 0: the token is _INBOX, or a prefix of somebody's own that begins so, and others
-// follow.
-func inbox(s []byte) (dot int) {
+// isInbox says whether a subject begins like an inbox: with _INBOX, or with a
+// prefix of somebody's own that begins so. It is one when more tokens follow.
+func isInbox(s []byte) bool {
 	const prefix = "_INBOX"
-	if len(s) <= len(prefix) || s[0] != '_' || string(s[:len(prefix)]) != prefix {
-		return 0
-	}
-	return max(bytes.IndexByte(s, '.'), 0)
+	return len(s) > len(prefix) && s[0] == '_' && string(s[:len(prefix)]) == prefix
 }
 
-// addInbox adds an inbox of the flow's own, if a is one. One that a client makes
+// addInbox adds an inbox of the flow's own, if what begins like one is. One that a client makes
 // for all of its requests ends in a token for each of them, which some count up
 // and others draw at random: the latter belongs to the message.
 func addInbox(sp *parsers.Span, b []byte, a arg) {
 	s := a.of(b)
-	first := inbox(s)
-	if first == 0 {
+	first := bytes.IndexByte(s, '.')
+	if first < 0 {
 		return
 	}
 	last := bytes.LastIndexByte(s, '.')
@@ -105,35 +109,50 @@ func isAck(s []byte) bool {
 // of which the stream sequence and the time are the message's, and the same for
 // every consumer that gets it (ADR-15 of the NATS architecture).
 func addAck(sp *parsers.Span, b []byte, a arg) (name []byte) {
-	subject := a.of(b)
 	from, end := int(a.off), int(a.off+a.len)
+	b = b[:end]
 	at := from + len(ackPrefix)
-	switch n := bytes.Count(b[at:end], []byte{'.'}) + 1; {
-	case n == 7:
-	case n >= 9 && n < 12:
-		at = token(b, token(b, at)+1) + 1
-	default:
-		return subject
+	var k ack
+	if k.read(b, at) != end { // there are not seven tokens
+		if n := bytes.Count(b[at:], []byte{'.'}) + 1; n < 9 || n > 11 {
+			return b[from:]
+		}
+		at = k.read(b, token(b, token(b, at)+1)+1)
+		if at == 0 || at < end && b[at] != '.' {
+			return b[from:]
+		}
 	}
-	stream := token(b, at)
-	consumer := token(b, stream+1)
-	var numbers [5]struct{ from, to int }
-	at = consumer
-	for i := range numbers {
-		n := &numbers[i]
+	if n := k.consumer - k.stream - 1; n > 0 && n <= parsers.MaxHoleText {
+		sp.AddHole(k.stream+1, n, parsers.HoleText, textConsumer, 0)
+	}
+	sequence, pending := &k.numbers[2], &k.numbers[4]
+	sp.AddHole(sequence.from, sequence.to-sequence.from, parsers.HoleDecimal, counterSequence, 1)
+	sp.AddHole(pending.from, pending.to-pending.from, parsers.HoleDecimal, counterPending, 0)
+	return b[from:k.stream]
+}
+
+// An ack is where the tokens of a JetStream acknowledgement subject are, from its
+// stream on.
+type ack struct {
+	stream, consumer int // where they end
+	numbers          [5]struct{ from, to int }
+}
+
+// read finds the tokens from an offset on, and returns where they end; 0 when they
+// are not what they should be.
+func (k *ack) read(b []byte, at int) (end int) {
+	k.stream = token(b, at)
+	k.consumer = token(b, k.stream+1)
+	at = k.consumer
+	for i := range k.numbers {
+		n := &k.numbers[i]
 		n.from = at + 1
-		if at = parsers.DecimalEnd(b, n.from); at == n.from || at < end && b[at] != '.' {
-			return subject
+		if at = parsers.DecimalEnd(b, n.from); at == n.from || b[n.from-1] != '.' {
+			return 0
 		}
 		n.to = at
 	}
-	if n := consumer - stream - 1; n > 0 && n <= parsers.MaxHoleText {
-		sp.AddHole(stream+1, n, parsers.HoleText, textConsumer, 0)
-	}
-	sequence, pending := &numbers[2], &numbers[4]
-	sp.AddHole(sequence.from, sequence.to-sequence.from, parsers.HoleDecimal, counterSequence, 1)
-	sp.AddHole(pending.from, pending.to-pending.from, parsers.HoleDecimal, counterPending, 0)
-	return b[from:stream]
+	return at
 }
 
 // token returns where the token of a subject ends that begins at an offset, and

@@ -48,5 +48,5 @@ func (l *Layer) NextLayerType() gopacket.LayerType {
 
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
-	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, Parse, ErrShort)
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Message, data, df, Parse)
 }

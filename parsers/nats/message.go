@@ -1,6 +1,10 @@
 package nats
 
-import "bytes"
+import (
+	"bytes"
+
+	"sheaf/parsers"
+)
 
 // A FieldKind says what a Field of a message is.
 type FieldKind uint8
@@ -57,7 +61,7 @@ func (m *Message) Header(message []byte, name string) (Field, bool) {
 }
 
 // Parse takes apart the message that b begins with and returns its size. The
-// error is ErrShort when the message goes on after b, else an *Error.
+// error is parsers.ErrCut when the message goes on after b, else a *parsers.Error.
 func Parse(b []byte) (Message, int, error) {
 	var f front
 	if bad := parseFront(b, &f); bad != ok {
@@ -65,7 +69,7 @@ func Parse(b []byte) (Message, int, error) {
 		return Message{}, 0, bad.err(name, f.body)
 	}
 	if f.size == 0 || len(b) < f.size {
-		return Message{}, 0, ErrShort
+		return Message{}, 0, parsers.ErrCut
 	}
 	m := Message{Name: f.name, Length: f.size}
 	note := func(kind FieldKind, a arg) {

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
 )
 
 const (
@@ -103,8 +105,8 @@ func TestParse(t *testing.T) {
 				t.Error(diff)
 			}
 			for cut := range len(tt.text) {
-				if _, _, err := Parse(b[:cut]); !errors.Is(err, ErrShort) {
-					t.Fatalf("cut at %d: %v, want ErrShort", cut, err)
+				if _, _, err := Parse(b[:cut]); !errors.Is(err, parsers.ErrCut) {
+					t.Fatalf("cut at %d: %v, want parsers.ErrCut", cut, err)
 				}
 			}
 			if tt.span == "" {
@@ -169,9 +171,9 @@ func TestParseErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			_, n, err := Parse([]byte(tt.text))
-			var e *Error
-			if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) {
-				t.Fatalf("n %d, error %v, want an *Error", n, err)
+			var e *parsers.Error
+			if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) {
+				t.Fatalf("n %d, error %v, want a *parsers.Error", n, err)
 			}
 			if e.What != faults[tt.want] {
 				t.Errorf("%v, want %s", err, faults[tt.want])

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
+
+	"sheaf/parsers"
 )
 
 // TCPPacket is an IPv4 packet to a TCP port.
@@ -36,15 +38,15 @@ func packet(proto layers.IPProtocol, transport interface {
 }
 
 // LayerErrors holds that a cut message and a malformed one are decode errors that
-// wrap errShort and errMalformed, and that gopacket hears of the cut.
-func LayerErrors(t *testing.T, layer gopacket.LayerType, cut string, errShort error, malformed string, errMalformed error) {
+// say so, and that gopacket hears of the cut.
+func LayerErrors(t *testing.T, layer gopacket.LayerType, cut, malformed string) {
 	t.Helper()
 	p := gopacket.NewPacket([]byte(cut), layer, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), errShort) || !p.Metadata().Truncated {
+	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrCut) || !p.Metadata().Truncated {
 		t.Errorf("cut message: %v", p)
 	}
 	p = gopacket.NewPacket([]byte(malformed), layer, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), errMalformed) {
+	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrMalformed) {
 		t.Errorf("malformed message: %v", p)
 	}
 }

@@ -120,6 +120,29 @@ func (u *Suite[B]) Loss(t *testing.T, scanner func() parsers.Scanner, draw func(
 	})
 }
 
+// Resync holds that a scanner which lost its place behind the bytes before finds
+// spans that are shown as want says in the next segment.
+func (u *Suite[B]) Resync(t TB, s parsers.Scanner, before, segment B, want string) {
+	t.Helper()
+	u.ScanAll(t, s, before)
+	s.Lost()
+	if got := u.ShowSpans(u.ScanAll(t, s, segment), segment); got != want {
+		t.Fatalf("spans\n%swant\n%s", got, want)
+	}
+}
+
+// Garbage holds that a message about an event is found whole at the end of each
+// stream of pieces, whatever comes before.
+func (u *Suite[B]) Garbage(t *testing.T, scanner func() parsers.Scanner, message B, event string, streams map[string][]B) {
+	t.Helper()
+	for name, pieces := range streams {
+		spans := u.ScanAll(t, scanner(), pieces...)
+		if last := spans[len(spans)-1]; string(last.Event) != event || last.Len != len(message) || last.At != 0 {
+			t.Errorf("%s:\n%s", name, u.Show(spans))
+		}
+	}
+}
+
 // lose scans pieces some of which are missing, come twice or come late.
 func (u *Suite[B]) lose(t *rapid.T, s parsers.Scanner, pieces []B) {
 	lost := false

@@ -1,9 +1,6 @@
 package resp
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a message. It is a small number so that the data
 // path allocates no errors.
@@ -31,29 +28,9 @@ var faults = [...]string{
 	faultCommand: "no such command",
 }
 
-var (
-	// ErrShort says that a message goes on after the bytes that are there.
-	ErrShort = errors.New("resp: message is cut")
-	// ErrMalformed is what every Error is.
-	ErrMalformed = errors.New("resp: malformed message")
-)
-
-// An Error says why bytes are not a RESP message, which is their sender's fault.
-type Error struct {
-	Off  int // offset in the message, about where it goes wrong
-	What string
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("resp: malformed message: %s, at byte %d", e.What, e.Off)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err(off int) error {
 	if bad == short {
-		return ErrShort
+		return parsers.ErrCut
 	}
-	return &Error{Off: off, What: faults[bad]}
+	return &parsers.Error{Protocol: "resp", Off: off, What: faults[bad]}
 }

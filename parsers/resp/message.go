@@ -1,5 +1,7 @@
 package resp
 
+import "sheaf/parsers"
+
 // A FieldKind says what a Field of a message is.
 type FieldKind uint8
 
@@ -46,8 +48,8 @@ func (m *Message) Field(kind FieldKind) (Field, bool) {
 
 // Parse takes apart the message that b begins with and returns its size. It
 // cannot know which side sends: an array of strings is a command when its first
-// is the name of one. The error is ErrShort when the message goes on after b,
-// else an *Error.
+// is the name of one. The error is parsers.ErrCut when the message goes on after b,
+// else a *parsers.Error.
 func Parse(b []byte) (Message, int, error) {
 	var f front
 	bad := parseFront(b, unknown, &f)
@@ -55,7 +57,7 @@ func Parse(b []byte) (Message, int, error) {
 		return Message{}, 0, bad.err(0)
 	}
 	if len(b) == 0 {
-		return Message{}, 0, ErrShort
+		return Message{}, 0, parsers.ErrCut
 	}
 	var w walker
 	n, done, worse := w.start(b, &f)
@@ -63,7 +65,7 @@ func Parse(b []byte) (Message, int, error) {
 		return Message{}, 0, worse.err(0)
 	}
 	if bad == short || !done {
-		return Message{}, 0, ErrShort
+		return Message{}, 0, parsers.ErrCut
 	}
 	m := Message{Name: f.name, Inline: f.inline, Length: n}
 	m.list(b[:n], &f)

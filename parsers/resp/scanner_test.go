@@ -151,12 +151,7 @@ func TestResync(t *testing.T) {
 		{"elements of a large reply", list[6:1000], "opaque 994\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := NewScanner(testID)
-			scanAll(t, s, long[:300])
-			s.Lost()
-			if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment), tt.segment)); diff != "" {
-				t.Error(diff)
-			}
+			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
 		})
 	}
 }
@@ -164,17 +159,12 @@ func TestResync(t *testing.T) {
 // TestGarbage holds that what is no message is opaque and the next one is found.
 func TestGarbage(t *testing.T) {
 	good := arrayOf("message", "a:b", "good")
-	for name, pieces := range map[string][]string{
+	suite.Garbage(t, newScanner, good, "a:b", map[string][]string{
 		"own segment":       {good, "*1\r\nx", good},
 		"same segment":      {good, "*1\r\nx\r\n" + good},
 		"after a cut front": {good[:3], "\x00\x01", good},
 		"string too short":  {good[:35], "d\r\n" + good},
-	} {
-		spans := scanAll(t, NewScanner(testID), pieces...)
-		if last := spans[len(spans)-1]; string(last.Event) != "a:b" || last.Len != len(good) {
-			t.Errorf("%s:\n%+v", name, spans)
-		}
-	}
+	})
 }
 
 func TestRescan(t *testing.T) {

@@ -114,6 +114,9 @@ func text(b []byte, at int) (s span, next int, bad fault) {
 		return span{}, 0, short
 	case b[at] != '$':
 		return span{}, 0, faultType
+	case len(b)-at > 3 && b[at+1]-'0' <= 9 && b[at+2] == '\r' && b[at+3] == '\n': // what there is most of
+		n := int(b[at+1] - '0')
+		return span{at + 4, n}, at + 4 + n + 2, ok
 	}
 	h, n, bad := element(b[at:])
 	if bad != ok {

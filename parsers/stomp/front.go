@@ -36,7 +36,8 @@ func (f *front) size() int {
 
 // parseFront reads the command and headers of a frame into f, which is zero but for
 // its span. It returns short when it needs more bytes, of which maxFront are always
-// enough and the whole frame is too. What it says does not depend on the bytes after those it needs.
+// enough and the whole frame is too. What it says does not depend on the bytes
+// after those it needs.
 func parseFront(b []byte, f *front) fault {
 	name, at, lower, bad := command(b)
 	if bad != ok {
@@ -97,6 +98,11 @@ func (f *front) cut(b []byte) fault {
 
 // command returns the command that b begins with and the length of its line.
 func command(b []byte) (name Name, n int, lower bool, bad fault) {
+	for _, often := range [...]Name{MESSAGE, SEND, ACK} {
+		if n := len(names[often]); n < len(b) && b[n] == '\n' && string(b[:n]) == names[often] {
+			return often, n + 1, false, ok
+		}
+	}
 	word := b[:min(len(b), maxCommand)]
 	end := bytes.IndexByte(word, '\n')
 	if end >= 0 {
@@ -146,16 +152,6 @@ func command(b []byte) (name Name, n int, lower bool, bad fault) {
 const maxCommand = 16
 
 func lookup(word []byte) Name {
-	switch string(word) {
-	case "MESSAGE":
-		return MESSAGE
-	case "SEND":
-		return SEND
-	case "ACK":
-		return ACK
-	case "RECEIPT":
-		return RECEIPT
-	}
 	for i, s := range names[1:HeartBeat] {
 		if string(word) == s {
 			return Name(i + 1)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"sheaf/parsers"
 )
 
 // FuzzScanner scans arbitrary bytes in arbitrary pieces, some lost, some twice.
@@ -47,7 +49,7 @@ func FuzzParse(f *testing.F) {
 		}
 		m, n, err := Parse(b)
 		if err != nil {
-			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return

@@ -1,6 +1,10 @@
 package stomp
 
-import "bytes"
+import (
+	"bytes"
+
+	"sheaf/parsers"
+)
 
 // A FieldKind says what a Field of a frame is.
 type FieldKind uint8
@@ -47,7 +51,7 @@ func (m *Message) Header(frame []byte, name string) (Field, bool) {
 }
 
 // Parse takes apart the frame that b begins with and returns its size. The error
-// is ErrShort when the frame goes on after b, else an *Error.
+// is parsers.ErrCut when the frame goes on after b, else a *parsers.Error.
 func Parse(b []byte) (Message, int, error) {
 	if n := lineEnds(b); n > 0 {
 		return Message{Name: HeartBeat, Length: n}, n, nil
@@ -62,7 +66,7 @@ func Parse(b []byte) (Message, int, error) {
 	}
 	switch {
 	case size == f.body || size > len(b):
-		return Message{}, 0, ErrShort
+		return Message{}, 0, parsers.ErrCut
 	case b[size-1] != 0:
 		return Message{}, 0, faultEnd.err(f.name, size-1)
 	}

@@ -116,12 +116,7 @@ func TestResync(t *testing.T) {
 		{"nothing", long[500:700], "opaque 200\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := NewScanner(testID)
-			scanAll(t, s, long[:300])
-			s.Lost()
-			if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment), tt.segment)); diff != "" {
-				t.Error(diff)
-			}
+			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
 		})
 	}
 }
@@ -129,17 +124,12 @@ func TestResync(t *testing.T) {
 // TestGarbage holds that what is no frame is opaque and the next one is found.
 func TestGarbage(t *testing.T) {
 	good := "SEND\ndestination:a\ncontent-length:4\n\ngood\x00"
-	for name, pieces := range map[string][]string{
+	suite.Garbage(t, newScanner, good, "a", map[string][]string{
 		"own segment":       {good, "SEND\nx\n\n\x00", good},
 		"same segment":      {good, "SEND\nx\n\n\x00" + good},
 		"after a cut front": {good[:3], "\x00\x01", good},
 		"body too short":    {good[:39], "d\x00\x00" + good},
-	} {
-		spans := scanAll(t, NewScanner(testID), pieces...)
-		if last := spans[len(spans)-1]; string(last.Event) != "a" || last.Len != len(good) {
-			t.Errorf("%s:\n%+v", name, spans)
-		}
-	}
+	})
 }
 
 func TestRescan(t *testing.T) {

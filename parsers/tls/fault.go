@@ -1,9 +1,6 @@
 package tls
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a record. It is a small number so that the data
 // path allocates no errors.
@@ -27,26 +24,9 @@ var faults = [...]string{
 	faultLarge:   "fragment is larger than 2^14+256 bytes",
 }
 
-var (
-	// ErrShort says that a record goes on after the bytes that are there.
-	ErrShort = errors.New("tls: record is cut")
-	// ErrMalformed is what every Error is.
-	ErrMalformed = errors.New("tls: malformed record")
-)
-
-// An Error says why bytes are not a TLS record, which is their sender's fault.
-type Error struct{ What string }
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("tls: malformed record: %s (RFC 8446 section 5.1)", e.What)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err() error {
 	if bad == short {
-		return ErrShort
+		return parsers.ErrCut
 	}
-	return &Error{What: faults[bad]}
+	return &parsers.Error{Protocol: "tls", Clause: "RFC 8446 section 5.1", What: faults[bad]}
 }

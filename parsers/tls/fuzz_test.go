@@ -3,6 +3,8 @@ package tls
 import (
 	"errors"
 	"testing"
+
+	"sheaf/parsers"
 )
 
 // FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
@@ -49,7 +51,7 @@ func FuzzParse(f *testing.F) {
 		}
 		r, n, err := Parse(b)
 		if err != nil {
-			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return

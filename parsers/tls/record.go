@@ -89,7 +89,7 @@ type Record struct {
 func (r Record) Fragment(record []byte) []byte { return record[headSize:r.Length] }
 
 // Parse takes apart the record that b begins with and returns its size. The error
-// is ErrShort when it goes on after b, else an *Error.
+// is parsers.ErrCut when it goes on after b, else a *parsers.Error.
 func Parse(b []byte) (Record, int, error) {
 	h, bad := parseHead(b)
 	if bad == ok && headSize+h.size > len(b) {

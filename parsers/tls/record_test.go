@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"sheaf/parsers"
 )
 
 var records = []struct {
@@ -36,7 +38,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: fragment %x", tt.name, got)
 		}
 		for _, i := range []int{0, 1, 2, 3, 4, len(tt.bytes) - 1} {
-			if _, _, err := Parse(tt.bytes[:i]); err != ErrShort {
+			if _, _, err := Parse(tt.bytes[:i]); err != parsers.ErrCut {
 				t.Errorf("%s: %d bytes of it: error %v", tt.name, i, err)
 			}
 		}
@@ -60,11 +62,11 @@ func TestMalformed(t *testing.T) {
 		{"DTLS", "\x16\xfe\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40", "version"},
 	} {
 		_, _, err := Parse([]byte(tt.bytes))
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
+		var e *parsers.Error
+		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 		}
-		if _, _, err := Parse([]byte(tt.bytes[:len(tt.bytes)-1])); tt.name != "DTLS" && err != ErrShort {
+		if _, _, err := Parse([]byte(tt.bytes[:len(tt.bytes)-1])); tt.name != "DTLS" && err != parsers.ErrCut {
 			t.Errorf("%s: without its last byte: error %v", tt.name, err)
 		}
 	}

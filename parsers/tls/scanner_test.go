@@ -115,12 +115,9 @@ func TestResync(t *testing.T) {
 		{"nothing", long[5000:5300], "opaque 300\n"},
 		{"zeroes", make([]byte, 100), "opaque 100\n"},
 	} {
-		s := NewScanner(testID)
-		scanAll(t, s, long[:300])
-		s.Lost()
-		if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
+		})
 	}
 }
 

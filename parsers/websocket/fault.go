@@ -1,9 +1,6 @@
 package websocket
 
-import (
-	"errors"
-	"fmt"
-)
+import "sheaf/parsers"
 
 // A fault is why bytes are not a frame. It is a small number so that the data
 // path allocates no errors.
@@ -33,29 +30,9 @@ var faults = [...]struct{ section, what string }{
 	faultUpgrade:  {"4.1", "HTTP head does not upgrade to WebSocket"},
 }
 
-var (
-	// ErrShort says that a frame goes on after the bytes that are there.
-	ErrShort = errors.New("websocket: frame is cut")
-	// ErrMalformed is what every Error is.
-	ErrMalformed = errors.New("websocket: malformed frame")
-)
-
-// An Error says why bytes are not a frame, which is their sender's fault.
-type Error struct {
-	Section string // of RFC 6455
-	What    string
-}
-
-func (e *Error) Error() string {
-	return fmt.Sprintf("websocket: malformed frame: %s (RFC 6455, %s)", e.What, e.Section)
-}
-
-// Unwrap returns ErrMalformed.
-func (e *Error) Unwrap() error { return ErrMalformed }
-
 func (bad fault) err() error {
 	if bad == short {
-		return ErrShort
+		return parsers.ErrCut
 	}
-	return &Error{Section: faults[bad].section, What: faults[bad].what}
+	return &parsers.Error{Protocol: "websocket", Clause: "RFC 6455, " + faults[bad].section, What: faults[bad].what}
 }

@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 		}
 		m, n, err := Parse(b)
 		if err != nil {
-			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"sheaf/parsers"
 )
 
 func TestParse(t *testing.T) {
@@ -49,7 +51,7 @@ func TestParse(t *testing.T) {
 			}
 		case err == nil || tt.err == "" || !strings.Contains(err.Error(), tt.err):
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.err)
-		case errors.Is(err, ErrShort) == errors.Is(err, ErrMalformed):
+		case errors.Is(err, parsers.ErrCut) == errors.Is(err, parsers.ErrMalformed):
 			t.Errorf("%s: untyped error %v", tt.name, err)
 		}
 	}

@@ -14,7 +14,7 @@ type Message struct {
 }
 
 // Parse takes apart the frame or HTTP head that b begins with and returns its
-// size. The error is ErrShort when it goes on after b, else an *Error.
+// size. The error is parsers.ErrCut when it goes on after b, else a *parsers.Error.
 func Parse(b []byte) (Message, int, error) {
 	if len(b) > 0 && (b[0] == 'G' || b[0] == 'H') {
 		var u upgrade
@@ -29,7 +29,7 @@ func Parse(b []byte) (Message, int, error) {
 	}
 	n := h.size + h.len
 	if n > len(b) {
-		return Message{}, 0, ErrShort
+		return Message{}, 0, parsers.ErrCut
 	}
 	return Message{
 		Name: h.name, Length: n, Fin: h.fin, Compressed: h.compressed,

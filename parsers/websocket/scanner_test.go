@@ -179,12 +179,7 @@ func TestResync(t *testing.T) {
 		{"nothing", long[500:700], "opaque 200\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newScanner()
-			scanAll(t, s, long[:300])
-			s.Lost()
-			if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
-				t.Error(diff)
-			}
+			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
 		})
 	}
 }

@@ -3,6 +3,8 @@ package zmtp
 import (
 	"errors"
 	"testing"
+
+	"sheaf/parsers"
 )
 
 // FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
@@ -47,7 +49,7 @@ func FuzzParse(f *testing.F) {
 		}
 		u, n, err := Parse(b, subscriber)
 		if err != nil {
-			if !errors.Is(err, ErrShort) && !errors.Is(err, ErrMalformed) {
+			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
 				t.Fatalf("untyped error %v", err)
 			}
 			return

@@ -52,5 +52,5 @@ func (l *Layer) NextLayerType() gopacket.LayerType {
 // DecodeFromBytes implements gopacket.DecodingLayer. The layer borrows data.
 func (l *Layer) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	parse := func(b []byte) (Unit, int, error) { return Parse(b, l.Subscriber) }
-	return parsers.DecodeLayer(&l.BaseLayer, &l.Unit, data, df, parse, ErrShort)
+	return parsers.DecodeLayer(&l.BaseLayer, &l.Unit, data, df, parse)
 }

@@ -1,5 +1,7 @@
 package zmtp
 
+import "sheaf/parsers"
+
 // A Frame is one frame of a message.
 type Frame struct {
 	Flags    byte
@@ -18,8 +20,8 @@ type Unit struct {
 
 // Parse takes apart the greeting, command or message that b begins with and
 // returns its size. subscriber says that the sender is a subscriber, whose
-// messages are subscriptions in 3.0. The error is ErrShort when it goes on after
-// b, else an *Error.
+// messages are subscriptions in 3.0. The error is parsers.ErrCut when it goes on after
+// b, else a *parsers.Error.
 func Parse(b []byte, subscriber bool) (Unit, int, error) {
 	var f front
 	if bad := parseFront(b, subscriber, &f); bad != ok {
@@ -28,7 +30,7 @@ func Parse(b []byte, subscriber bool) (Unit, int, error) {
 	u := Unit{Name: f.name}
 	if f.name == Greeting {
 		if len(b) < f.size {
-			return Unit{}, 0, ErrShort
+			return Unit{}, 0, parsers.ErrCut
 		}
 		u.Length = f.size
 		return u, f.size, nil
@@ -40,7 +42,7 @@ func Parse(b []byte, subscriber bool) (Unit, int, error) {
 			return Unit{}, 0, bad.err(at)
 		}
 		if h.size > len(b)-at-h.head {
-			return Unit{}, 0, ErrShort
+			return Unit{}, 0, parsers.ErrCut
 		}
 		u.Frames = append(u.Frames, Frame{Flags: h.flags, Off: at + h.head, Len: h.size})
 		at += h.head + h.size

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/parsers"
 )
 
 var messages = []struct {
@@ -66,7 +68,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
 		for i := range tt.bytes {
-			if _, _, err := Parse(tt.bytes[:i], tt.subscriber); err != ErrShort {
+			if _, _, err := Parse(tt.bytes[:i], tt.subscriber); err != parsers.ErrCut {
 				t.Errorf("%s: %d bytes of it: error %v", tt.name, i, err)
 			}
 		}
@@ -91,8 +93,8 @@ func TestMalformed(t *testing.T) {
 		{"command that is no name", "\x04\x03\x02\x01a", "no name"},
 	} {
 		_, _, err := Parse([]byte(tt.bytes), false)
-		var e *Error
-		if !errors.As(err, &e) || !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
+		var e *parsers.Error
+		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
 		}
 	}

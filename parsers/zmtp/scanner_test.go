@@ -153,12 +153,9 @@ func TestResync(t *testing.T) {
 		{"zeroes", make([]byte, 100), "opaque 100\n"},
 		{"one frame inside is no evidence", cat(long[500:510], message3("hello")), "opaque 17\n"},
 	} {
-		s := NewScanner(testID)
-		scanAll(t, s, long[:300])
-		s.Lost()
-		if diff := cmp.Diff(tt.want, showSpans(scanAll(t, s, tt.segment))); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
+		})
 	}
 }
 
@@ -166,18 +163,13 @@ func TestResync(t *testing.T) {
 func TestGarbage(t *testing.T) {
 	good := message3("sports.football", "43")
 	bad := []byte("\x09garbage")
-	for name, pieces := range map[string][][]byte{
+	suite.Garbage(t, newScanner, good, "sports.football", map[string][][]byte{
 		"own segment":           {good, bad, good},
 		"same segment":          {good, cat(bad, good)},
 		"after a cut front":     {good[:3], bad, good, good},
 		"after the first frame": {good[:17], bad, good},
 		"inside a message":      {cat(good[:17], bad), good},
-	} {
-		spans := scanAll(t, NewScanner(testID), pieces...)
-		if last := spans[len(spans)-1]; string(last.Event) != "sports.football" || last.Len != len(good) {
-			t.Errorf("%s:\n%s", name, showSpans(spans))
-		}
-	}
+	})
 }
 
 func TestRescan(t *testing.T) {
