@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs every fuzz target of the module for FUZZTIME each, two at a time, one
+# Runs every fuzz target of the module for FUZZTIME each, three at a time, one
 # worker each. A finding is printed with the input's file, and is an error. A
 # target that ends with "context deadline exceeded" and no input found nothing:
 # go test says so, now and then, when the time ends while an input is running.
@@ -14,7 +14,7 @@ targets() {
 
 # Built once each, so that two runs do not build the same package twice.
 targets | cut -d' ' -f1 | sort -u | xargs "$GO" vet
-targets | xargs -P 2 -L 1 sh -c '
+targets | xargs -P 3 -L 1 sh -c '
 	out=$(mktemp)
 	if "$GO" test -run "^\$" -fuzz "^$2\$" -fuzztime "$FUZZTIME" -parallel 1 "$1" >"$out" 2>&1 ||
 		{ grep -q "^ *context deadline exceeded" "$out" && ! grep -q "Failing input written" "$out"; }; then
