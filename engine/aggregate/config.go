@@ -12,8 +12,8 @@ import (
 type Config struct {
 	// Window is how long a segment may wait for others like it. Default 5 ms.
 	Window time.Duration
-	// Quiet ends the wait of a burst in which nothing came for so long.
-	// Default 1 ms.
+	// Quiet ends the wait of a burst in which nothing came for so long, and that
+	// of a segment like no other where none came with the last ones. Default 1 ms.
 	Quiet time.Duration
 	// AckWait is how long a segment that only acknowledges may wait to ride
 	// with others, unless its flow is busy. Default 25 ms, which is below the

@@ -34,6 +34,8 @@ type Merger struct {
 	pending pending
 	coder   wire.Coder
 	control []byte
+	alone   int           // frames of one lone segment in a row
+	loneAt  time.Duration // when that of the last such frame came
 	paced   time.Duration // before which no frame is written for urgency
 	pace    time.Duration // how long that was from the last one
 	stats   Stats
@@ -53,6 +55,7 @@ type pending struct {
 	oldest, firstData, firstAck, last, urgentAt time.Duration
 	data, acks, urgent, full                    bool
 	acked, halfAcked                            bool // all of a known set have acknowledged; half of one
+	lone                                        int  // groups of data of a single segment that are not of a known set
 	waiting, complete, half, bursts             int  // groups of data; those that nobody is missing from; or half at most; those that may be a burst
 }
 
@@ -390,6 +393,7 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 	literals, coding := m.writer.squeeze()
 	dst = wire.AppendFrame(dst, wire.Frame{Digest: p.digest, Control: m.control, Literals: literals, Coding: coding})
 
+	m.company()
 	s := &m.stats
 	s.Frames++
 	if p.packets > 0 {

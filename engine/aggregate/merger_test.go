@@ -141,6 +141,70 @@ func TestComplete(t *testing.T) {
 	})
 }
 
+// A segment like no other waits for a window, until that was in vain often enough;
+// the first that would have had company ends that.
+func TestAlone(t *testing.T) {
+	l, _ := NewLane(Config{Registry: builtin.Registry()})
+	m := &l.Merger
+	now := time.Duration(0)
+	n := 0
+	send := func(after, want time.Duration) {
+		t.Helper()
+		now += after
+		n++
+		m.Add(now, data(1, fmt.Sprint("reading ", n)).packet())
+		at, why, _ := m.Deadline()
+		if at != now+want {
+			t.Errorf("segment %d is due after %v for %v, expected %v", n, at-now, why, want)
+		}
+		m.Flush(nil, at, why)
+	}
+	for range aloneAfter {
+		send(100*ms, 5*ms)
+	}
+	for range 5 {
+		send(100*ms, ms)
+	}
+	send(4*ms, 5*ms)
+	for range aloneAfter - 1 {
+		send(100*ms, 5*ms)
+	}
+	send(100*ms, ms)
+	// two of them keep one another company
+	now += 100 * ms
+	m.Add(now, data(1, "x").packet())
+	m.Add(now, data(2, "y").packet())
+	if at, why, _ := m.Deadline(); at != now+5*ms || why != FlushWindow {
+		t.Errorf("two are due after %v for %v", at-now, why)
+	}
+	m.Flush(nil, now+5*ms, FlushWindow)
+	send(100*ms, 5*ms)
+}
+
+// A segment like no other goes with a known set that is complete.
+func TestAloneBesideASet(t *testing.T) {
+	p := newPair(t, Config{})
+	f := newFanout(10)
+	for range 3 {
+		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
+		p.due(f.now + 40*ms)
+	}
+	m := &p.ends[1].Merger
+	n := 0
+	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+		if d == 0 {
+			return
+		}
+		if n++; n == 5 {
+			m.Add(now, data(77, "something else").packet())
+		}
+		m.Add(now, b)
+		if at, why, _ := m.Deadline(); (at == now && why == FlushComplete) != (n == 10) {
+			t.Errorf("after %d of 10 and another: due after %v for %v", n, at-now, why)
+		}
+	})
+}
+
 // Where half of a known set has come, or has acknowledged, the others are not
 // waited for long.
 func TestHalfOfASet(t *testing.T) {

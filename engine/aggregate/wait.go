@@ -68,11 +68,22 @@ func (m *Merger) wait(now time.Duration, src *source, pg *pendingGroup, g *group
 		if len(g.spans) == 0 {
 			return
 		}
+		if now-m.loneAt < m.cfg.Window {
+			m.alone = 0 // it would have had company
+		}
+		// A segment like no other waits for company in the carrier's packet only. It
+		// goes along when the others go.
 		switch n := len(g.members); {
-		case n == 1:
+		case n == 1 && pg.expect >= setMinimum:
 			p.waiting++
-		case n == 2 && pg.expect == 0:
-			p.bursts++
+		case n == 1:
+			p.lone++
+		case n == 2 && pg.expect < setMinimum:
+			p.lone--
+			p.waiting++
+			if pg.expect == 0 {
+				p.bursts++
+			}
 		}
 		if complete && !pg.complete {
 			pg.complete = true
@@ -98,6 +109,10 @@ const (
 	// the others are not to wait for it: a broker with Nagle on holds its next
 	// message for them, and then other copies come late, too.
 	halfQuiet = 2
+	// aloneAfter is how many segments like no other have to have waited for company
+	// in vain, one after the other, for the next one not to wait for a window. The
+	// first that has one again within a window ends that.
+	aloneAfter = 8
 	// thinAcks is how many times AckWait lie between the acknowledging messages
 	// of a flow that is not busy.
 	thinAcks = 4
@@ -119,6 +134,18 @@ func (m *Merger) slow(now time.Duration) {
 	}
 	m.pace = next
 	m.paced = now + next
+}
+
+// company notes whether waiting for others paid for a segment like no other.
+func (m *Merger) company() {
+	switch p := &m.pending; {
+	case p.lone == 0:
+	case p.packets == 1:
+		m.alone++
+		m.loneAt = p.firstData
+	default:
+		m.alone = 0
+	}
 }
 
 func (m *Merger) startData(now time.Duration) {
@@ -152,6 +179,9 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 		}
 		if p.half > 0 && p.half == p.waiting && half < at {
 			at, why = half, FlushQuiet
+		}
+		if quiet := p.last + m.cfg.Quiet; p.lone == 1 && p.packets == 1 && m.alone >= aloneAfter && quiet < at {
+			at, why = quiet, FlushQuiet
 		}
 	}
 	if p.acks {
