@@ -168,28 +168,29 @@ func (m *Merger) Deadline() (at time.Duration, why Reason, ok bool) {
 		return p.last, FlushComplete, true
 	}
 	at = 1<<63 - 1
-	half := p.last + halfQuiet*m.cfg.Quiet
+	by := func(due time.Duration, reason Reason) {
+		if due < at {
+			at, why = due, reason
+		}
+	}
 	if p.urgent {
-		at, why = max(p.urgentAt, m.paced), FlushUrgent
+		by(max(p.urgentAt, m.paced), FlushUrgent)
 	}
 	if p.data && p.firstData+m.cfg.Window < at {
-		at, why = p.firstData+m.cfg.Window, FlushWindow
-		if quiet := p.last + m.cfg.Quiet; p.bursts > 0 && p.bursts == p.waiting && quiet < at {
-			at, why = quiet, FlushQuiet
+		by(p.firstData+m.cfg.Window, FlushWindow)
+		burst := p.bursts > 0 && p.bursts == p.waiting
+		alone := p.lone == 1 && p.packets == 1 && m.alone >= aloneAfter
+		if burst || alone {
+			by(p.last+m.cfg.Quiet, FlushQuiet)
 		}
-		if p.half > 0 && p.half == p.waiting && half < at {
-			at, why = half, FlushQuiet
-		}
-		if quiet := p.last + m.cfg.Quiet; p.lone == 1 && p.packets == 1 && m.alone >= aloneAfter && quiet < at {
-			at, why = quiet, FlushQuiet
+		if p.half > 0 && p.half == p.waiting {
+			by(p.last+halfQuiet*m.cfg.Quiet, FlushQuiet)
 		}
 	}
 	if p.acks {
-		if ack := p.firstAck + m.cfg.AckWait; ack < at {
-			at, why = ack, FlushAck
-		}
-		if p.halfAcked && p.waiting == 0 && half < at {
-			at, why = half, FlushQuiet
+		by(p.firstAck+m.cfg.AckWait, FlushAck)
+		if p.halfAcked && p.waiting == 0 {
+			by(p.last+halfQuiet*m.cfg.Quiet, FlushQuiet)
 		}
 	}
 	return at, why, true
