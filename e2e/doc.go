@@ -16,11 +16,11 @@
 //	inside       10.99.0.K/24, fd00:99::K/64, the gateways' own addresses
 //
 // A LAN's machine answers for every address of its prefix, so that one process
-// can be hundreds of hosts. The WAN is a kernel bridge, or, where a test wants
-// delay, loss, a rate or a filter, a process that carries frames between two
-// ports. Bytes on the WAN are what the kernel counts at the gateway's interface,
-// less the 14 bytes of each Ethernet header; offloads are off there, so that a
-// packet counted is a packet sent.
+// can be hundreds of hosts. The WAN is a kernel bridge, its ports shaped by tbf
+// where a test wants a rate; where it wants delay, loss or a filter, it is a
+// process that carries frames between two ports. Bytes on the WAN are what the
+// kernel counts at the gateway's interface, less the 14 bytes of each Ethernet
+// header; offloads are off there, so that a packet counted is a packet sent.
 //
 // The processes inside, publishers, subscribers, the relay, are this package's
 // test binary run anew with a role (TestMain). What they measure they write to

@@ -43,7 +43,7 @@ type site struct {
 const namespaces = "sheaf-e2e-"
 
 // requirements are the programs that the tests run.
-var requirements = []string{"ip", "ethtool", "mosquitto", "mosquitto_pub", "mosquitto_sub", "tcpdump", "ping", "iperf3"}
+var requirements = []string{"ip", "tc", "ethtool", "mosquitto", "mosquitto_pub", "mosquitto_sub", "tcpdump", "ping", "iperf3"}
 
 // require skips the test unless it is asked for, and fails it where it is asked
 // for and cannot run.

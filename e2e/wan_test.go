@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -92,18 +93,27 @@ func TestCut(t *testing.T) {
 func TestNarrowLink(t *testing.T) {
 	l := newLab(t, 2)
 	l.broker().mosquitto()
-	defer l.relay(wire{Rate: 1_000_000, Backlog: 200 * time.Millisecond})()
+	l.shape(1_000_000, 200*time.Millisecond)
 	gateways := l.tunnel(tunnelOptions{offload: true})
 	f := fanout{subscribers: 500, rate: 2, length: seconds(10, 6), settle: time.Second}
 	inTime(t, func(within func(string, time.Duration, time.Duration)) {
 		m := l.fanOut(f)
 		m.report(t, "1 Mbit/s")
 		m.wantComplete(t, f.subscribers)
-		// At the median: the slower ones of 20 messages are as slow without a tunnel,
-		// where one machine does everything.
-		within("until the last subscriber", m.Last.P50, 60*time.Millisecond)
+		// At p90: of 20 messages one or two may meet what else the machine does.
+		within("until the last subscriber", m.Last.P90, 60*time.Millisecond)
 	})
 	wantNothingLost(t, gateways...)
+}
+
+// shape holds the link between the first two sites to a rate in bits a second of
+// Ethernet frames, each way, and to a queue of that length.
+func (l *lab) shape(rate int, backlog time.Duration) {
+	l.t.Helper()
+	for _, s := range l.sites[:2] {
+		l.wan.run("tc", "qdisc", "add", "dev", s.port, "root", "tbf",
+			"rate", fmt.Sprintf("%dbit", rate), "burst", "1600", "latency", backlog.String())
+	}
 }
 
 // Where UDP does not pass, the tunnel runs over TCP.
