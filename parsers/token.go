@@ -50,21 +50,9 @@ func LowEnd(b []byte, at int, low byte) int {
 // and can be a HoleDecimal; at when there is none.
 func DecimalEnd(b []byte, at int) int {
 	end := at
-	for ; len(b)-end >= 8; end += 8 {
-		w := binary.LittleEndian.Uint64(b[end:])
-		digit := w ^ '0'*each // less than 10 where there is one
-		if found := ((digit&^highs + (0x80-10)*each) | digit) & highs; found != 0 {
-			end += bits.TrailingZeros64(found) / 8
-			return decimalEnd(b, at, end)
-		}
-	}
 	for end < len(b) && b[end]-'0' <= 9 {
 		end++
 	}
-	return decimalEnd(b, at, end)
-}
-
-func decimalEnd(b []byte, at, end int) int {
 	if n := end - at; n > maxDigits || n > 1 && b[at] == '0' {
 		return at
 	}
