@@ -194,8 +194,9 @@ func TestManualLinks(t *testing.T) {
 		t.Fatalf("no pages: %v", err)
 	}
 	notInAnchor := regexp.MustCompile(`[^a-z0-9 -]`)
+	code := regexp.MustCompile("(?s)```.*?```\n")
 	for _, path := range append(pages, "README.md") {
-		for _, m := range regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, path), -1) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#]*)(#[^)]*)?\)`).FindAllStringSubmatch(code.ReplaceAllString(read(t, path), ""), -1) {
 			target := path
 			if m[1] != "" {
 				target = filepath.Join(filepath.Dir(path), m[1])

@@ -14,12 +14,16 @@ const (
 // A Grammar is what a Cutter has to know of a protocol. It belongs to one flow
 // and may remember what it learns.
 type Grammar interface {
+	// Begin says that a segment is about to be cut, and whether its bytes come out
+	// of their turn. After those the grammar gets back the value that it had; what
+	// it points to it has to leave alone.
+	Begin(again bool)
 	// Front reads the message that b begins with into whole, as if the message
 	// lay in one piece. All of whole but its protocol is zero. Len is to be
 	// the message's size, 0 when that is not known yet; where it is no more than
 	// b has, the message is there and ends as it should. Event may borrow from b.
 	// Of a message that is Short only Name and Class count, as far as b tells;
-	// Cutter.MaxFront bytes are never Short. b is borrowed until Front returns.
+	// as many bytes as NewCutter was told of are never Short. b is borrowed until Front returns.
 	Front(b []byte, whole *Span) Verdict
 	// Rest goes on with a message whose front was Good, of which p holds what
 	// follows its first at bytes. It returns how many bytes of p are the
@@ -33,6 +37,12 @@ type Grammar interface {
 	Resync(p []byte, begin bool, budget int) (n, left int)
 }
 
+// ByValue is the Begin of a Grammar that points to nothing.
+type ByValue struct{}
+
+// Begin implements Grammar.
+func (ByValue) Begin(bool) {}
+
 // Sized is the Rest of protocols whose messages begin with their size.
 type Sized struct{}
 
@@ -44,21 +54,61 @@ func (Sized) Rest(p []byte, at int, whole *Span) (n int, v Verdict) {
 	return len(p), Short
 }
 
-// A Cutter cuts a flow into its messages, whatever segments they come in. It is
-// the part of a Scanner that protocols share. Beside the message that the flow is
-// in, it remembers at most MaxFront bytes of one whose front was cut. It starts
-// at a message boundary.
-type Cutter struct {
-	Protocol ProtocolID
+// A Cutter is the Scanner of a protocol that has a Grammar, which G is the type of:
+// it cuts a flow into its messages, whatever segments they come in. Beside the
+// message that the flow is in, it remembers at most maxFront bytes of one whose
+// front was cut.
+type Cutter[G any, P grammarOf[G]] struct {
+	Grammar G
+	cutter
+}
+
+// grammarOf says that it is *G which implements Grammar.
+type grammarOf[G any] interface {
+	*G
+	Grammar
+}
+
+// NewCutter returns a Cutter at a message boundary, with a Grammar that is zero.
+// That many bytes at the beginning of a message are enough for its Front, and that
+// much budget each Scan has for Resync.
+func NewCutter[G any, P grammarOf[G]](id ProtocolID, maxFront, budget uint16) *Cutter[G, P] {
+	return &Cutter[G, P]{cutter: cutter{protocol: id, maxFront: maxFront, budget: budget}}
+}
+
+// Lost implements Scanner.
+func (c *Cutter[G, P]) Lost() { c.state = lost }
+
+// Scan implements Scanner.
+func (c *Cutter[G, P]) Scan(dst []Span, payload []byte) []Span {
+	g := P(&c.Grammar)
+	g.Begin(false)
+	return c.scan(g, dst, payload)
+}
+
+// Rescan implements Scanner.
+func (c *Cutter[G, P]) Rescan(dst []Span, payload []byte) []Span {
+	was := *c
+	c.state, c.again = lost, true
+	g := P(&c.Grammar)
+	g.Begin(true)
+	dst = c.scan(g, dst, payload)
+	*c = was
+	return dst
+}
+
+// A cutter is the part of a Cutter that does not depend on the grammar's type.
+type cutter struct {
+	protocol ProtocolID
 	state    cutterState
-	again    bool   // scans bytes out of their turn and keeps none of them
-	MaxFront uint16 // bytes that are enough for a Grammar's Front
-	Budget   uint16 // for Resync, of each Scan
+	again    bool // scans bytes out of their turn and keeps none of them
+	maxFront uint16
+	budget   uint16
 
 	cut *cutMessage // nil until a message is cut
 }
 
-// cutterState is where a Cutter stands between two calls of Scan.
+// cutterState is where a cutter stands between two calls of Scan.
 type cutterState uint8
 
 const (
@@ -75,22 +125,9 @@ type cutMessage struct {
 	carry []byte // owned: those bytes, while the flow is inFront
 }
 
-// Lost says that bytes are missing before the next Scan; see Scanner.
-func (c *Cutter) Lost() { c.state = lost }
-
-// Rescan appends the spans of bytes out of their turn and leaves the Cutter as it
-// was; see Scanner. The Grammar is the caller's to restore.
-func (c *Cutter) Rescan(g Grammar, dst []Span, p []byte) []Span {
-	was := *c
-	c.state, c.again = lost, true
-	dst = c.Scan(g, dst, p)
-	*c = was
-	return dst
-}
-
-// Scan appends the spans of the next bytes of the flow; see Scanner.
-func (c *Cutter) Scan(g Grammar, dst []Span, p []byte) []Span {
-	budget := int(c.Budget)
+// scan appends the spans of the next bytes of the flow.
+func (c *cutter) scan(g Grammar, dst []Span, p []byte) []Span {
+	budget := int(c.budget)
 	refused := 0 // len(p) where no message began
 	for all := len(p); len(p) > 0; {
 		var n int
@@ -122,11 +159,11 @@ func (c *Cutter) Scan(g Grammar, dst []Span, p []byte) []Span {
 
 // first scans a message from its first byte. It takes no byte, and is lost, when
 // there is no message.
-func (c *Cutter) first(g Grammar, dst []Span, p []byte) ([]Span, int) {
+func (c *cutter) first(g Grammar, dst []Span, p []byte) ([]Span, int) {
 	had := len(dst)
 	dst = append(dst, Span{})
 	sp := &dst[had] // written in place: a Span is large
-	sp.Protocol = c.Protocol
+	sp.Protocol = c.protocol
 	n, v := len(p), g.Front(p, sp)
 	switch {
 	case v == Good && sp.Len > 0 && sp.Len <= len(p): // what there is most of
@@ -158,7 +195,7 @@ func (c *Cutter) first(g Grammar, dst []Span, p []byte) ([]Span, int) {
 var after = [...]cutterState{Good: boundary, Short: inRest, Wrong: lost}
 
 // keep remembers a message that goes on after its first bytes p.
-func (c *Cutter) keep(whole *Span, p []byte) {
+func (c *cutter) keep(whole *Span, p []byte) {
 	if c.cut == nil {
 		c.cut = new(cutMessage)
 	}
@@ -173,10 +210,10 @@ func (c *Cutter) keep(whole *Span, p []byte) {
 
 // resume goes on with a message whose front was cut. Its event, which would borrow
 // from carry, is not told.
-func (c *Cutter) resume(g Grammar, dst []Span, p []byte) ([]Span, int) {
+func (c *cutter) resume(g Grammar, dst []Span, p []byte) ([]Span, int) {
 	m := c.cut
-	m.carry = append(m.carry, p[:min(len(p), int(c.MaxFront)-len(m.carry))]...)
-	m.whole = Span{Protocol: c.Protocol}
+	m.carry = append(m.carry, p[:min(len(p), int(c.maxFront)-len(m.carry))]...)
+	m.whole = Span{Protocol: c.protocol}
 	switch g.Front(m.carry, &m.whole) {
 	case Good:
 		m.whole.Event = nil
@@ -190,7 +227,7 @@ func (c *Cutter) resume(g Grammar, dst []Span, p []byte) ([]Span, int) {
 }
 
 // rest goes on with a message whose front is known.
-func (c *Cutter) rest(g Grammar, dst []Span, p []byte) ([]Span, int) {
+func (c *cutter) rest(g Grammar, dst []Span, p []byte) ([]Span, int) {
 	n, v := g.Rest(p, c.cut.at, &c.cut.whole)
 	c.state = after[v]
 	if n > 0 {

@@ -11,7 +11,10 @@ import (
 // lines is a Grammar of messages that are a text, a colon and bytes: as many as
 // the text has, or after a text in capitals those up to a full stop. A message
 // begins with a letter.
-type lines struct{ toStop bool }
+type lines struct {
+	ByValue
+	toStop bool
+}
 
 const maxLine = 8
 
@@ -56,7 +59,7 @@ func (g *lines) Resync(p []byte, begin bool, budget int) (n, left int) {
 	return len(p), budget - 1
 }
 
-func newCutter() *Cutter { return &Cutter{Protocol: 7, MaxFront: maxLine, Budget: 10} }
+func newCutter() *Cutter[lines, *lines] { return NewCutter[lines](7, maxLine, 10) }
 
 // TestCutter holds that a flow's spans tell the same however it is cut, and what
 // is scanned out of its turn.
@@ -72,7 +75,7 @@ func TestCutter(t *testing.T) {
 		var want []Span
 		at := 0
 		for _, end := range ends {
-			spans := newCutter().Scan(new(lines), nil, flow[at:end])
+			spans := newCutter().Scan(nil, flow[at:end])
 			if len(spans) != 1 || spans[0].Len != end-at || spans[0].At != 0 {
 				t.Fatalf("%q: %+v", flow[at:end], spans)
 			}
@@ -80,14 +83,14 @@ func TestCutter(t *testing.T) {
 			at = end
 		}
 
-		c, g := newCutter(), new(lines)
+		c := newCutter()
 		seen := 0
 		for i := 0; i < len(flow); {
 			n := min(rapid.IntRange(1, 9).Draw(t, "piece"), len(flow)-i)
 			if rapid.Bool().Draw(t, "again") {
-				c.Rescan(new(lines), nil, flow[max(i-rapid.IntRange(0, 9).Draw(t, "back"), 0):i+n])
+				c.Rescan(nil, flow[max(i-rapid.IntRange(0, 9).Draw(t, "back"), 0):i+n])
 			}
-			for _, sp := range c.Scan(g, nil, flow[i:i+n]) {
+			for _, sp := range c.Scan(nil, flow[i:i+n]) {
 				w := want[0]
 				if sp.At != seen || sp.Name != w.Name || sp.Protocol != 7 {
 					t.Fatalf("%+v at %d of %+v", sp, seen, w)
@@ -133,10 +136,10 @@ func TestCutterFaults(t *testing.T) {
 		{"a rest that is wrong, in one", []string{"A:bc!de", "a:1"}, []int{3, 0}},
 		{"a rest that is wrong at once", []string{"A:bc", "!!", "a:1"}, []int{0, 2, 0}},
 	} {
-		c, g := newCutter(), new(lines)
+		c := newCutter()
 		for i, p := range tt.pieces {
 			sum, opaque := 0, 0
-			for _, sp := range c.Scan(g, nil, []byte(p)) {
+			for _, sp := range c.Scan(nil, []byte(p)) {
 				if sp.Len <= 0 {
 					t.Errorf("%s: %+v", tt.name, sp)
 				}
@@ -160,10 +163,10 @@ func FuzzCutter(f *testing.F) {
 	f.Add([]byte("abc:123A:some text.z:1"), byte(3))
 	f.Add([]byte("A:!a:1B:?.a"), byte(1))
 	f.Fuzz(func(t *testing.T, b []byte, size byte) {
-		c, g := newCutter(), new(lines)
+		c := newCutter()
 		for p := range slices.Chunk(b, max(int(size), 1)) {
 			sum := 0
-			for _, sp := range c.Scan(g, nil, p) {
+			for _, sp := range c.Scan(nil, p) {
 				if sp.Len <= 0 || sp.Body > sp.Len {
 					t.Fatalf("%+v", sp)
 				}
@@ -185,7 +188,7 @@ func (*twoMinds) Resync([]byte, bool, int) (n, left int) { return 0, 0 }
 func TestContradiction(t *testing.T) {
 	p := []byte("...a:1.b:2")
 	var got []int
-	for _, s := range newCutter().Scan(new(twoMinds), nil, p) {
+	for _, s := range NewCutter[twoMinds](7, maxLine, 10).Scan(nil, p) {
 		got = append(got, s.Len)
 	}
 	if want := []int{1, 1, 1, 3, 1, 3}; !slices.Equal(got, want) {

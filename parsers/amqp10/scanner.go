@@ -2,37 +2,14 @@ package amqp10
 
 import "sheaf/parsers"
 
-// A Scanner finds AMQP 1.0 frames in one flow. It implements parsers.Scanner and
-// remembers, beside the frame it is in, at most maxFront bytes of a frame whose
-// beginning was cut, and the addresses of links.
-type Scanner struct {
-	cutter  parsers.Cutter
-	grammar grammar
-}
+// A Scanner finds AMQP 1.0 frames in one flow. It remembers, beside the frame it
+// is in, at most maxFront bytes of a frame whose beginning was cut, and the
+// addresses of links.
+type Scanner = parsers.Cutter[grammar, *grammar]
 
 // NewScanner returns a scanner at a frame boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return &Scanner{cutter: parsers.Cutter{Protocol: id, MaxFront: maxFront, Budget: resyncBudget}}
-}
-
-// Lost implements parsers.Scanner.
-func (s *Scanner) Lost() { s.cutter.Lost() }
-
-// Rescan implements parsers.Scanner.
-func (s *Scanner) Rescan(dst []parsers.Span, payload []byte) []parsers.Span {
-	was := s.grammar
-	s.grammar.frozen = true
-	dst = s.cutter.Rescan(&s.grammar, dst, payload)
-	s.grammar = was
-	return dst
-}
-
-// Scan implements parsers.Scanner.
-func (s *Scanner) Scan(dst []parsers.Span, payload []byte) []parsers.Span {
-	if l := s.grammar.links; l != nil {
-		l.turn++
-	}
-	return s.cutter.Scan(&s.grammar, dst, payload)
+	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
 }
 
 // A grammar tells a parsers.Cutter of AMQP 1.0.
@@ -40,6 +17,13 @@ type grammar struct {
 	parsers.Sized
 	frozen bool // leaves links alone
 	links  *links
+}
+
+// Begin implements parsers.Grammar.
+func (g *grammar) Begin(again bool) {
+	if g.frozen = again; !again && g.links != nil {
+		g.links.turn++
+	}
 }
 
 // Front implements parsers.Grammar.

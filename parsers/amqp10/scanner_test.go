@@ -227,7 +227,7 @@ func TestLinks(t *testing.T) {
 	for i := range 3 * maxLinks {
 		scanAll(t, s, attach(7, i, no, "", "many"))
 	}
-	if n := len(s.grammar.links.list); n != maxLinks {
+	if n := len(s.Grammar.links.list); n != maxLinks {
 		t.Errorf("%d links", n)
 	}
 	if got := event(transfer(7, 3*maxLinks-1, 5, "t", "1")); got != "many" {
@@ -287,7 +287,7 @@ func TestRescan(t *testing.T) {
 	link, message := attach(1, 2, no, "", "queue"), transfer(1, 2, 5, "t", "hello")
 	first := scanAll(t, s, link, message)
 	scanAll(t, s, message[:15])
-	before := s.grammar
+	before := s.Grammar
 	var again []parsers.Span
 	for _, b := range [][]byte{link, message, message[:14], message[9:], []byte("\x00"), perform(1, Detach, num(2)), perform(1, End), perform(0, Open)} {
 		spans := s.Rescan(nil, b)
@@ -297,7 +297,7 @@ func TestRescan(t *testing.T) {
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
 		t.Error(diff)
 	}
-	if s.grammar != before {
+	if s.Grammar != before {
 		t.Error("Rescan changed the scanner")
 	}
 	if got := showSpans(scanAll(t, s, message[15:])); got != "transfer 15+22 body 9 2+1:0 5+1:1\n" {

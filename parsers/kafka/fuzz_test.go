@@ -17,7 +17,7 @@ func FuzzScanner(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b, lengths []byte, answers bool) {
 		s := NewScanner(testID)
 		if answers {
-			s.grammar.side = responses
+			s.Grammar.side = responses
 		}
 		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
@@ -44,10 +44,10 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, answer bool) {
 		s := NewScanner(testID)
 		if answer {
-			s.grammar.side = responses
+			s.Grammar.side = responses
 		}
 		var fr front
-		bad := parseFront(b, s.grammar.side, &fr)
+		bad := parseFront(b, s.Grammar.side, &fr)
 		if bad == short && len(b) >= maxFront {
 			t.Fatalf("%d bytes are not enough", len(b))
 		}

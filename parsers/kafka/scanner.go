@@ -6,35 +6,13 @@ import (
 	"sheaf/parsers"
 )
 
-// A Scanner finds Kafka messages in one flow. It implements parsers.Scanner and
-// remembers, beside the message it is in, at most maxFront bytes of a message
-// whose beginning was cut.
-type Scanner struct {
-	cutter  parsers.Cutter
-	grammar grammar
-}
+// A Scanner finds Kafka messages in one flow. It remembers, beside the message it
+// is in, at most maxFront bytes of a message whose beginning was cut.
+type Scanner = parsers.Cutter[grammar, *grammar]
 
 // NewScanner returns a scanner at a message boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return &Scanner{cutter: parsers.Cutter{Protocol: id, MaxFront: maxFront, Budget: resyncBudget}}
-}
-
-// Lost implements parsers.Scanner.
-func (s *Scanner) Lost() { s.cutter.Lost() }
-
-// Rescan implements parsers.Scanner. What is scanned again was before the last
-// message, mostly not by far.
-func (s *Scanner) Rescan(dst []parsers.Span, payload []byte) []parsers.Span {
-	was := s.grammar
-	s.grammar.last -= maxAhead / 2
-	dst = s.cutter.Rescan(&s.grammar, dst, payload)
-	s.grammar = was
-	return dst
-}
-
-// Scan implements parsers.Scanner.
-func (s *Scanner) Scan(dst []parsers.Span, payload []byte) []parsers.Span {
-	return s.cutter.Scan(&s.grammar, dst, payload)
+	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
 }
 
 // A grammar tells a parsers.Cutter of Kafka.
@@ -42,6 +20,14 @@ type grammar struct {
 	parsers.Sized
 	side side
 	last uint32 // correlation ID of the last message
+}
+
+// Begin implements parsers.Grammar. What comes again was before the last message,
+// mostly not by far.
+func (g *grammar) Begin(again bool) {
+	if again {
+		g.last -= maxAhead / 2
+	}
 }
 
 // Front implements parsers.Grammar.

@@ -146,7 +146,7 @@ func TestRescan(t *testing.T) {
 	first := scanAll(t, s, list...)
 	cutOff := produce(3, 8, "c-1", "topic", nil)
 	scanAll(t, s, cutOff[:10])
-	before := s.grammar
+	before := s.Grammar
 	var again []parsers.Span
 	for _, b := range append(list, cutOff[:10], []byte{0}) {
 		spans := s.Rescan(nil, b)
@@ -156,7 +156,7 @@ func TestRescan(t *testing.T) {
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
 		t.Error(diff)
 	}
-	if s.grammar != before {
+	if s.Grammar != before {
 		t.Error("Rescan changed the scanner")
 	}
 	if got := showSpans(scanAll(t, s, cutOff[10:])); got != "Produce 10+38 body 26 hole 4+3 counter 1\n" {

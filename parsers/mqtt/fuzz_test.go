@@ -16,7 +16,7 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte, version uint8) {
 		s := NewScanner(testID)
-		s.grammar.version = version % 6
+		s.Grammar.version = version % 6
 		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
 }
@@ -64,7 +64,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		s := NewScanner(testID)
-		s.grammar.version = version
+		s.Grammar.version = version
 		if spans := s.Scan(nil, b[:n]); len(spans) != 1 {
 			t.Fatalf("spans:\n%s", showSpans(spans))
 		}

@@ -2,37 +2,14 @@ package mqtt
 
 import "sheaf/parsers"
 
-// A Scanner finds MQTT messages in one flow. It implements parsers.Scanner and
-// remembers, beside the message it is in, at most maxFront bytes of a message
-// whose beginning was cut, and topic aliases.
-type Scanner struct {
-	cutter  parsers.Cutter
-	grammar grammar
-}
+// A Scanner finds MQTT messages in one flow. It remembers, beside the message it
+// is in, at most maxFront bytes of a message whose beginning was cut, and topic
+// aliases.
+type Scanner = parsers.Cutter[grammar, *grammar]
 
 // NewScanner returns a scanner at a message boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return &Scanner{cutter: parsers.Cutter{Protocol: id, MaxFront: maxFront, Budget: resyncBudget}}
-}
-
-// Lost implements parsers.Scanner.
-func (s *Scanner) Lost() { s.cutter.Lost() }
-
-// Rescan implements parsers.Scanner.
-func (s *Scanner) Rescan(dst []parsers.Span, payload []byte) []parsers.Span {
-	was := s.grammar
-	s.grammar.frozen = true
-	dst = s.cutter.Rescan(&s.grammar, dst, payload)
-	s.grammar = was
-	return dst
-}
-
-// Scan implements parsers.Scanner.
-func (s *Scanner) Scan(dst []parsers.Span, payload []byte) []parsers.Span {
-	if a := s.grammar.aliases; a != nil {
-		a.turn++
-	}
-	return s.cutter.Scan(&s.grammar, dst, payload)
+	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
 }
 
 // A grammar tells a parsers.Cutter of MQTT.
@@ -41,6 +18,13 @@ type grammar struct {
 	version uint8 // 3, 4, 5, or 0 when unknown
 	frozen  bool  // leaves aliases alone
 	aliases *aliases
+}
+
+// Begin implements parsers.Grammar.
+func (g *grammar) Begin(again bool) {
+	if g.frozen = again; !again && g.aliases != nil {
+		g.aliases.turn++
+	}
 }
 
 // Front implements parsers.Grammar.

@@ -147,8 +147,8 @@ func TestAliases(t *testing.T) {
 	}
 	// Past the bound the number is all there is.
 	beyond := scanAll(t, s, publish5(0, "d", 0, props(topicAlias(65)), "1"), publish5(0, "", 0, props(topicAlias(65)), "1"))
-	if beyond[1].Event != nil || len(s.grammar.aliases.topics) != maxAliases {
-		t.Errorf("event %q, %d aliases", beyond[1].Event, len(s.grammar.aliases.topics))
+	if beyond[1].Event != nil || len(s.Grammar.aliases.topics) != maxAliases {
+		t.Errorf("event %q, %d aliases", beyond[1].Event, len(s.Grammar.aliases.topics))
 	}
 	// A new connection forgets.
 	scanAll(t, s, connect(5))
@@ -226,7 +226,7 @@ func TestRescan(t *testing.T) {
 	first := scanAll(t, s, connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"))
 	cutOff := publish5(0, "x/y", 0, props(), "body")
 	scanAll(t, s, cutOff[:4])
-	before := s.grammar
+	before := s.Grammar
 	var again []parsers.Span
 	for _, b := range [][]byte{connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"), cutOff[:3], []byte("\x00")} {
 		spans := s.Rescan(nil, b)
@@ -236,7 +236,7 @@ func TestRescan(t *testing.T) {
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:3])); diff != "" {
 		t.Error(diff)
 	}
-	if s.grammar != before {
+	if s.Grammar != before {
 		t.Error("Rescan changed the scanner")
 	}
 	if got := showSpans(scanAll(t, s, cutOff[4:])); got != "PUBLISH 4+8 body 4\n" {

@@ -222,6 +222,22 @@ func verb(b []byte) (Name, int, fault) {
 	if len(b) == 0 {
 		return 0, 0, short
 	}
+	if len(b) >= 4 { // as nearly all are written
+		switch string(b[:4]) {
+		case "MSG ":
+			return MSG, 3, ok
+		case "PUB ":
+			return PUB, 3, ok
+		case "HMSG":
+			return HMSG, 4, ok
+		case "HPUB":
+			return HPUB, 4, ok
+		case "PING":
+			return PING, 4, ok
+		case "PONG":
+			return PONG, 4, ok
+		}
+	}
 	var name Name
 	second := byte(0)
 	if len(b) > 1 {
@@ -268,9 +284,6 @@ func verb(b []byte) (Name, int, fault) {
 		return 0, 0, faultVerb
 	}
 	word := names[name]
-	if len(b) >= len(word) && string(b[:len(word)]) == word {
-		return name, len(word), ok
-	}
 	for i := range min(len(word), len(b)) {
 		c := b[i]
 		if 'a' <= c && c <= 'z' {

@@ -6,37 +6,18 @@ import (
 	"sheaf/parsers"
 )
 
-// A Scanner finds NATS messages in one flow. It implements parsers.Scanner and
-// remembers, beside the message it is in, at most maxFront bytes of a message
-// whose control line was cut.
-type Scanner struct {
-	cutter  parsers.Cutter
-	grammar grammar
-}
+// A Scanner finds NATS messages in one flow. It remembers, beside the message it
+// is in, at most maxFront bytes of a message whose control line was cut.
+type Scanner = parsers.Cutter[grammar, *grammar]
 
 // NewScanner returns a scanner at a message boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return &Scanner{cutter: parsers.Cutter{Protocol: id, MaxFront: maxFront, Budget: resyncBudget}}
-}
-
-// Lost implements parsers.Scanner.
-func (s *Scanner) Lost() { s.cutter.Lost() }
-
-// Rescan implements parsers.Scanner.
-func (s *Scanner) Rescan(dst []parsers.Span, payload []byte) []parsers.Span {
-	was := s.grammar
-	dst = s.cutter.Rescan(&s.grammar, dst, payload)
-	s.grammar = was
-	return dst
-}
-
-// Scan implements parsers.Scanner.
-func (s *Scanner) Scan(dst []parsers.Span, payload []byte) []parsers.Span {
-	return s.cutter.Scan(&s.grammar, dst, payload)
+	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
 }
 
 // A grammar tells a parsers.Cutter of NATS.
 type grammar struct {
+	parsers.ByValue
 	side    side // which end of the connection sends
 	payload bool // the message ends with a payload, and so with CR LF
 }

@@ -173,14 +173,14 @@ func TestRescan(t *testing.T) {
 	spans := scanAll(t, s, first)
 	const cutOff = "PUB x.y 4\r\nbody\r\n"
 	scanAll(t, s, cutOff[:6])
-	before := s.grammar
+	before := s.Grammar
 	if diff := cmp.Diff(showSpans(spans, first), showSpans(s.Rescan(nil, []byte(first)), first)); diff != "" {
 		t.Error(diff)
 	}
 	for _, b := range []string{cutOff[:3], cutOff[:6], "\x00"} {
 		checkSpans(t, s.Rescan(nil, []byte(b)), b)
 	}
-	if s.grammar != before {
+	if s.Grammar != before {
 		t.Error("Rescan changed the scanner")
 	}
 	if got := showSpans(scanAll(t, s, cutOff[6:]), cutOff[6:]); got != "PUB 6+11 body 5\n" {

@@ -6,38 +6,19 @@ import (
 	"sheaf/parsers"
 )
 
-// A Scanner finds STOMP frames in one flow. It implements parsers.Scanner and
-// remembers, beside the frame it is in, at most maxFront bytes of a frame whose
-// headers were cut.
-type Scanner struct {
-	cutter  parsers.Cutter
-	grammar grammar
-}
+// A Scanner finds STOMP frames in one flow. It remembers, beside the frame it is
+// in, at most maxFront bytes of a frame whose headers were cut.
+type Scanner = parsers.Cutter[grammar, *grammar]
 
 // NewScanner returns a scanner at a frame boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return &Scanner{cutter: parsers.Cutter{Protocol: id, MaxFront: maxFront, Budget: resyncBudget}}
-}
-
-// Lost implements parsers.Scanner.
-func (s *Scanner) Lost() { s.cutter.Lost() }
-
-// Rescan implements parsers.Scanner.
-func (s *Scanner) Rescan(dst []parsers.Span, payload []byte) []parsers.Span {
-	was := s.grammar
-	dst = s.cutter.Rescan(&s.grammar, dst, payload)
-	s.grammar = was
-	return dst
-}
-
-// Scan implements parsers.Scanner.
-func (s *Scanner) Scan(dst []parsers.Span, payload []byte) []parsers.Span {
-	return s.cutter.Scan(&s.grammar, dst, payload)
+	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
 }
 
 // A grammar tells a parsers.Cutter of STOMP. Where the frame ends that the flow is
 // in, it tells in Rest: the line ends behind it are a part of its span.
 type grammar struct {
+	parsers.ByValue
 	size int // of the frame with its NUL, 0 when only the NUL tells
 	body int // offset of the body
 }

@@ -138,14 +138,14 @@ func TestRescan(t *testing.T) {
 	spans := scanAll(t, s, first)
 	const cutOff = "SEND\ndestination:x\n\nbody\x00"
 	scanAll(t, s, cutOff[:9])
-	before := s.grammar
+	before := s.Grammar
 	if diff := cmp.Diff(showSpans(spans, first), showSpans(s.Rescan(nil, []byte(first)), first)); diff != "" {
 		t.Error(diff)
 	}
 	for _, b := range []string{cutOff[:3], cutOff[:6], "\x01"} {
 		checkSpans(t, s.Rescan(nil, []byte(b)), b)
 	}
-	if s.grammar != before {
+	if s.Grammar != before {
 		t.Error("Rescan changed the scanner")
 	}
 	if got := showSpans(scanAll(t, s, cutOff[9:]), cutOff[9:]); got != "SEND 9+16 body 11\n" {

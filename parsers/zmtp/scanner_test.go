@@ -13,7 +13,7 @@ import (
 func TestScanMessages(t *testing.T) {
 	for _, tt := range messages {
 		s := NewScanner(testID)
-		s.grammar.subscriber = tt.subscriber
+		s.Grammar.subscriber = tt.subscriber
 		spans := scanAll(t, s, cat(tt.bytes, tt.bytes))
 		if len(spans) != 2 {
 			t.Errorf("%s: spans:\n%s", tt.name, showSpans(spans))
@@ -177,7 +177,7 @@ func TestRescan(t *testing.T) {
 	first := scanAll(t, s, ready("SUB"), message3("weather", "1"))
 	cutOff := message3("weather", "body")
 	scanAll(t, s, cutOff[:4])
-	before := s.grammar
+	before := s.Grammar
 	var again []parsers.Span
 	for _, b := range [][]byte{ready("SUB"), message3("weather", "1"), greeting("NULL")[:10], cutOff[:3], {0}} {
 		spans := s.Rescan(nil, b)
@@ -187,7 +187,7 @@ func TestRescan(t *testing.T) {
 	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
 		t.Error(diff)
 	}
-	if s.grammar != before {
+	if s.Grammar != before {
 		t.Error("Rescan changed the scanner")
 	}
 	if got := showSpans(scanAll(t, s, cutOff[4:])); got != "MESSAGE 4+11 body 7\n" {
