@@ -38,13 +38,9 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l amqp.Layer
-	parser := gopacket.NewDecodingLayerParser(amqp.LayerTypeAMQP, &l)
-	var decoded []gopacket.LayerType
 	const heartbeat = "\x08\x00\x00\x00\x00\x00\x00\xce"
-	if err := parser.DecodeLayers([]byte("AMQP\x00\x00\x09\x01"+heartbeat), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != amqp.Heartbeat || len(l.Payload) != 0 || l.LayerType() != amqp.LayerTypeAMQP {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "AMQP\x00\x00\x09\x01"+heartbeat, amqp.LayerTypeAMQP, amqp.LayerTypeAMQP)
+	if l.Name != amqp.Heartbeat {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

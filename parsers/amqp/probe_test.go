@@ -11,11 +11,7 @@ import (
 func TestProbe(t *testing.T) {
 	one := deliver(1, "c", 5, "x", "k", "hello")
 	large := deliver(1, "c", 5, "x", "k", strings.Repeat("x", 900))
-	for _, tt := range []struct {
-		name    string
-		payload []byte
-		want    parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"preamble", []byte(preamble), parsers.Strong},
 		{"cut preamble", []byte("AMQP\x00\x00"), parsers.Weak},
 		{"preamble of any version", []byte("AMQP\x00"), parsers.None},
@@ -45,11 +41,7 @@ func TestProbe(t *testing.T) {
 		{"NATS", []byte("PUB a.b 5\r\nhello\r\n"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.payload); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

@@ -66,11 +66,7 @@ func TestScan(t *testing.T) {
 	one := deliver(1, "c", 5, "x", "k", "hello")
 	two := deliver(2, "c", 9, "x", "k", "other")
 	large := deliver(1, "c", 5, "x", "k", strings.Repeat("x", 2500))
-	for _, tt := range []struct {
-		name   string
-		pieces [][]byte
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[[]byte]{
 		{"one message", parsertest.Cut(one), `
 basic.deliver 0+74 body 68 "x/k" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3
 `},
@@ -168,14 +164,7 @@ method 0+16 body 16 1+2:3
 		{"content without a method", parsertest.Cut(one[27:]), `
 content-header 0+47 body 41 1+2:3 35+2:3
 `},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 func TestHoleKinds(t *testing.T) {
@@ -220,17 +209,13 @@ func TestKeys(t *testing.T) {
 	if a != key(publish(2, "x", "a", "22")) {
 		t.Error("channel and body are in the key")
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"routing key": key(publish(1, "x", "b", "1")),
 		"exchange":    key(publish(1, "y", "a", "1")),
 		"name":        key(deliver(1, "", 1, "x", "a", "1")),
 		"protocol":    NewScanner(testID+1).Scan(nil, publish(1, "x", "a", "1"))[0].Key,
 		"length":      key(publish(1, strings.Repeat("x", 255), strings.Repeat("a", 255), "1")),
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 }
 
 // TestEventsStay holds that events of a Rescan and of the Scan after it do not
@@ -253,11 +238,7 @@ func TestResync(t *testing.T) {
 	long := publish(1, "x", "long", strings.Repeat("body \xce ", 100))
 	next := deliver(1, "c", 5, "x", "k", "next")
 	const nextSpan = "basic.deliver 0+73 body 68 \"x/k\" 1+2:3 3+4:1 11+2:1 13+8:0 28+2:3 62+2:3\n"
-	for _, tt := range []struct {
-		name    string
-		segment []byte
-		want    string
-	}{
+	suite.Resync(t, newScanner, long[:100], parsertest.AfterLoss[[]byte]{
 		{"message at the start", next, nextSpan},
 		{"heartbeat at the start", heartbeat(), "heartbeat 0+8 body 8\n"},
 		{"acknowledgement at the start", ack(1, 77), "basic.ack 0+21 body 21 1+2:3 11+8:2\n"},
@@ -267,11 +248,7 @@ func TestResync(t *testing.T) {
 		{"cut message inside", cat(long[500:], next[:40]), fmt.Sprintf("opaque %d\n", len(long)-500) + "basic.deliver 0+40 body 40 \"x/k\" 1+2:3 3+4:1 11+2:1 13+8:0\n"},
 		{"nothing", long[200:500], "opaque 300\n"},
 		{"1.0", []byte("AMQP\x00\x01\x00\x00"), "opaque 8\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:100], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no frame is opaque and the next one is found.
@@ -293,25 +270,9 @@ func TestGarbage(t *testing.T) {
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
 	message := deliver(1, "c", 5, "x", "k", "hello")
-	first := scanAll(t, s, message, ack(1, 5))
-	scanAll(t, s, message[:68])
-	before := *s
-	carry := string(s.carry)
-	var again []parsers.Span
-	for _, b := range [][]byte{message, ack(1, 5), message[:66], message[70:], []byte("\x00")} {
-		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, b)
-		again = append(again, spans...)
-	}
-	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
-		t.Error(diff)
-	}
-	if s.state != before.state || s.at != before.at || s.key != before.key || s.content != before.content || string(s.carry) != carry {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, message[68:])); got != "basic.deliver 68+6 body 0\n" {
-		t.Error(got)
-	}
+	state := func() any { return [...]any{s.state, s.at, s.key, s.content, string(s.carry)} }
+	suite.Rescan(t, s, state, [][]byte{message, ack(1, 5), message[:68]}, message[:66], message[70:], []byte("\x00"))
+	suite.Shows(t, s, "basic.deliver 68+6 body 0\n", message[68:])
 }
 
 func TestScannerSize(t *testing.T) {

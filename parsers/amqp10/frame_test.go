@@ -1,14 +1,11 @@
 package amqp10
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // frames holds every kind of frame, and the fields to be found in it.
@@ -65,22 +62,10 @@ func show(f Frame, b []byte) string {
 func TestParse(t *testing.T) {
 	for _, tt := range frames {
 		t.Run(tt.name, func(t *testing.T) {
-			b := cat(tt.bytes, []byte("what follows"))
-			f, n, err := Parse(b)
-			if err != nil {
-				t.Fatal(err)
+			if f := parsertest.Parses(t, Parse, show, tt.bytes, tt.want); f.Length != len(tt.bytes) {
+				t.Errorf("Length %d, want %d", f.Length, len(tt.bytes))
 			}
-			if n != len(tt.bytes) || f.Length != n {
-				t.Errorf("n %d, Length %d, want %d", n, f.Length, len(tt.bytes))
-			}
-			if diff := cmp.Diff(tt.want, show(f, b)); diff != "" {
-				t.Error(diff)
-			}
-			for cut := range tt.bytes {
-				if _, _, err := Parse(tt.bytes[:cut]); !errors.Is(err, parsers.ErrCut) {
-					t.Fatalf("cut at %d: %v, want parsers.ErrCut", cut, err)
-				}
-			}
+			parsertest.CutShort(t, Parse, tt.bytes)
 		})
 	}
 }
@@ -119,31 +104,13 @@ func TestParseErrors(t *testing.T) {
 		{"fewer", frame(typeAMQP, 1, described(0x14, []byte{0xc0, 3, 1, 0x43, 0x43})), faultTooLong},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, n, err := Parse(tt.bytes)
-			var e *parsers.Error
-			if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("n %d, error %v, want a *parsers.Error", n, err)
-			}
-			if e.What != faults[tt.want].what {
-				t.Errorf("%v, want %s", err, faults[tt.want].what)
-			}
+			_, _, err := Parse(tt.bytes)
+			parsertest.Malformed(t, err, faults[tt.want].what)
 		})
 	}
 }
 
-func TestNames(t *testing.T) {
-	seen := map[string]bool{}
-	for n := ProtocolHeader; n < numNames; n++ {
-		if s := n.String(); s == "" || seen[s] {
-			t.Errorf("name %d is %q", n, s)
-		} else {
-			seen[s] = true
-		}
-	}
-	if numNames.String() != "" {
-		t.Error("a name too many")
-	}
-}
+func TestNames(t *testing.T) { parsertest.Names(t, ProtocolHeader, numNames) }
 
 // TestQuick holds that the short way sees what the long one does.
 func TestQuick(t *testing.T) {

@@ -1,10 +1,9 @@
 package amqp10
 
 import (
-	"errors"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
@@ -47,9 +46,7 @@ func FuzzParse(f *testing.F) {
 		}
 		frame, n, err := Parse(b)
 		if err != nil {
-			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("untyped error %v", err)
-			}
+			parsertest.Typed(t, err)
 			return
 		}
 		if bad != ok || n != fr.size || n != frame.Length || n > len(b) {

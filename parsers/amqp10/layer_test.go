@@ -36,13 +36,9 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l amqp10.Layer
-	parser := gopacket.NewDecodingLayerParser(amqp10.LayerTypeAMQP10, &l)
-	var decoded []gopacket.LayerType
 	const empty = "\x00\x00\x00\x08\x02\x00\x00\x00"
-	if err := parser.DecodeLayers([]byte("AMQP\x00\x01\x00\x00"+empty), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != amqp10.Empty || len(l.Payload) != 0 || l.LayerType() != amqp10.LayerTypeAMQP10 {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "AMQP\x00\x01\x00\x00"+empty, amqp10.LayerTypeAMQP10, amqp10.LayerTypeAMQP10)
+	if l.Name != amqp10.Empty {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

@@ -10,11 +10,7 @@ import (
 
 func TestProbe(t *testing.T) {
 	one := transfer(1, 2, 5, "t", "hello")
-	for _, tt := range []struct {
-		name    string
-		payload []byte
-		want    parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"preamble", head(protocolAMQP), parsers.Strong},
 		{"preamble, SASL", head(protocolSASL), parsers.Strong},
 		{"preamble, and a frame", cat(head(protocolSASL), sasl(SASLMechanisms, sym("PLAIN"))), parsers.Strong},
@@ -45,11 +41,7 @@ func TestProbe(t *testing.T) {
 		{"NATS", []byte("PUB a.b 5\r\nhello\r\n"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.payload); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

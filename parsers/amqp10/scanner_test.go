@@ -56,11 +56,7 @@ func TestClasses(t *testing.T) {
 
 func TestScan(t *testing.T) {
 	one := transfer(1, 2, 5, "\x00\x00\x00\x05", "hello")
-	for _, tt := range []struct {
-		name   string
-		pieces [][]byte
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[[]byte]{
 		{"transfer", parsertest.Cut(one), `
 transfer 0+40 body 27 "#2" 6+2:3 17+1:0 20+4:1
 `},
@@ -133,14 +129,7 @@ attach 0+700 body 700
 attach 700+1333 body 1333
 transfer 0+40 body 27 "#2" 6+2:3 17+1:0 20+4:1
 `},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 func TestHoleKinds(t *testing.T) {
@@ -175,18 +164,14 @@ func TestKeys(t *testing.T) {
 	if a != key("a", transfer(1, 2, 6, "u", "22")) {
 		t.Error("delivery and body are in the key")
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"address":          key("b", transfer(1, 2, 5, "t", "1")),
 		"name":             key("a", perform(1, Detach, num(2))),
 		"no address":       key("", transfer(1, 2, 5, "t", "1")),
 		"handle":           key("a", transfer(1, 3, 5, "t", "1")),
 		"channel":          key("a", transfer(2, 2, 5, "t", "1")),
 		"a handle of many": key("a", transfer(1, 999, 5, "t", "1")),
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 }
 
 func TestLinks(t *testing.T) {
@@ -252,11 +237,7 @@ func TestResync(t *testing.T) {
 	long := transfer(1, 2, 5, "t", strings.Repeat("body \x00S", 100))
 	next := transfer(1, 3, 5, "t", "next")
 	const nextSpan = "transfer 0+36 body 24 \"#3\" 6+2:3 17+1:0 20+1:1\n"
-	for _, tt := range []struct {
-		name    string
-		segment []byte
-		want    string
-	}{
+	suite.Resync(t, newScanner, long[:100], parsertest.AfterLoss[[]byte]{
 		{"message at the start", next, nextSpan},
 		{"empty at the start", empty(), "empty 0+8 body 8\n"},
 		{"cut message at the start", long[:100], "transfer 0+100 body 24 \"#2\" 6+2:3 17+1:0 20+1:1\n"},
@@ -264,11 +245,7 @@ func TestResync(t *testing.T) {
 		{"cut message inside", cat(long[500:], next[:13]), fmt.Sprintf("opaque %d\n", len(long)-500) + "transfer 0+13 body 13\n"},
 		{"nothing", long[200:500], "opaque 300\n"},
 		{"0-9-1", []byte("AMQP\x00\x00\x09\x01"), "opaque 8\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:100], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no frame is opaque and the next one is found.
@@ -284,25 +261,10 @@ func TestGarbage(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	link, message := attach(1, 2, no, "", "queue"), transfer(1, 2, 5, "t", "hello")
-	first := scanAll(t, s, link, message)
-	scanAll(t, s, message[:15])
-	before := s.Grammar
-	var again []parsers.Span
-	for _, b := range [][]byte{link, message, message[:14], message[9:], []byte("\x00"), perform(1, Detach, num(2)), perform(1, End), perform(0, Open)} {
-		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, b)
-		again = append(again, spans...)
-	}
-	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
-		t.Error(diff)
-	}
-	if s.Grammar != before {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, message[15:])); got != "transfer 15+22 body 9 2+1:0 5+1:1\n" {
-		t.Error(got)
-	}
+	message := transfer(1, 2, 5, "t", "hello")
+	suite.Rescan(t, s, func() any { return s.Grammar }, [][]byte{attach(1, 2, no, "", "queue"), message, message[:15]},
+		message[:14], message[9:], []byte("\x00"), perform(1, Detach, num(2)), perform(1, End), perform(0, Open))
+	suite.Shows(t, s, "transfer 15+22 body 9 2+1:0 5+1:1\n", message[15:])
 }
 
 func TestScannerSize(t *testing.T) {

@@ -1,14 +1,12 @@
 package coap_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"sheaf/parsers"
 	"sheaf/parsers/coap"
 	"sheaf/parsers/parsertest"
 )
@@ -31,23 +29,17 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	p := gopacket.NewPacket([]byte("\x42\x03\x00"), coap.LayerTypeCoAP, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrMalformed) {
-		t.Errorf("malformed message: %v", p)
-	}
+	parsertest.LayerErrors(t, coap.LayerTypeCoAP, "", "\x42\x03\x00")
 }
 
 func TestLayerParser(t *testing.T) {
-	var l coap.Layer
-	var payload gopacket.Payload
-	parser := gopacket.NewDecodingLayerParser(coap.LayerTypeCoAP, &l, &payload)
-	var decoded []gopacket.LayerType
-	for data, want := range map[string]int{"\x60\x00\x00\x05": 1, "\x60\x45\x00\x05\xffbody": 2} {
-		if err := parser.DecodeLayers([]byte(data), &decoded); err != nil {
-			t.Fatal(err)
-		}
-		if len(decoded) != want || l.ID != 5 || l.LayerType() != coap.LayerTypeCoAP {
-			t.Errorf("decoded %v", decoded)
+	for data, want := range map[string][]gopacket.LayerType{
+		"\x60\x00\x00\x05":         {coap.LayerTypeCoAP},
+		"\x60\x45\x00\x05\xffbody": {coap.LayerTypeCoAP, gopacket.LayerTypePayload},
+	} {
+		var l coap.Layer
+		if parsertest.LayerParser(t, &l, data, want...); l.ID != 5 {
+			t.Errorf("%q: ID %d", data, l.ID)
 		}
 	}
 }

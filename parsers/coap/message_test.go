@@ -1,14 +1,13 @@
 package coap
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 var messages = []struct {
@@ -66,33 +65,37 @@ func TestParse(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	for _, tt := range []struct{ name, bytes, want string }{
-		{"nothing", "", "shorter than its header"},
-		{"short", "\x40\x01\x00", "shorter than its header"},
-		{"version 0", "\x00\x01\x00\x01", "version"},
-		{"version 2", "\x80\x01\x00\x01", "version"},
-		{"token of 9", "\x49\x01\x00\x01123456789", "token length"},
-		{"cut token", "\x44\x01\x00\x01123", "token goes past"},
-		{"class 1", "\x40\x21\x00\x01", "reserved class"},
-		{"class 7", "\x40\xe1\x00\x01", "reserved class"},
-		{"request in an ACK", "\x60\x01\x00\x01", "type does not go"},
-		{"response in a RST", "\x70\x45\x00\x01", "type does not go"},
-		{"empty NON", "\x50\x00\x00\x01", "type does not go"},
-		{"empty with a token", "\x61\x00\x00\x01t", "is not empty"},
-		{"empty with a token that is not there", "\x41\x00\x00\x01", "is not empty"},
-		{"empty with a byte", "\x60\x00\x00\x01t", "is not empty"},
-		{"marker without a payload", "\x40\x01\x00\x01\xff", "payload marker"},
-		{"delta 15", "\x40\x01\x00\x01\xf0", "reserved or too large"},
-		{"length 15", "\x40\x01\x00\x01\xbf", "reserved or too large"},
-		{"cut delta", "\x40\x01\x00\x01\xd0", "past the end"},
-		{"cut length", "\x40\x01\x00\x01\xbe\x00", "past the end"},
-		{"cut value", "\x40\x01\x00\x01\xb4abc", "past the end"},
-		{"number too large", "\x40\x01\x00\x01\xe0\xff\xff\xe0\xff\xff", "reserved or too large"},
+	for _, tt := range []struct {
+		name, bytes string
+		want        fault
+	}{
+		{"nothing", "", faultHeader},
+		{"short", "\x40\x01\x00", faultHeader},
+		{"version 0", "\x00\x01\x00\x01", faultVersion},
+		{"version 2", "\x80\x01\x00\x01", faultVersion},
+		{"token of 9", "\x49\x01\x00\x01123456789", faultTokenLength},
+		{"cut token", "\x44\x01\x00\x01123", faultToken},
+		{"class 1", "\x40\x21\x00\x01", faultCode},
+		{"class 7", "\x40\xe1\x00\x01", faultCode},
+		{"request in an ACK", "\x60\x01\x00\x01", faultType},
+		{"response in a RST", "\x70\x45\x00\x01", faultType},
+		{"empty NON", "\x50\x00\x00\x01", faultType},
+		{"empty with a token", "\x61\x00\x00\x01t", faultEmpty},
+		{"empty with a token that is not there", "\x41\x00\x00\x01", faultEmpty},
+		{"empty with a byte", "\x60\x00\x00\x01t", faultEmpty},
+		{"marker without a payload", "\x40\x01\x00\x01\xff", faultPayload},
+		{"delta 15", "\x40\x01\x00\x01\xf0", faultOption},
+		{"length 15", "\x40\x01\x00\x01\xbf", faultOption},
+		{"cut delta", "\x40\x01\x00\x01\xd0", faultOptionLength},
+		{"cut length", "\x40\x01\x00\x01\xbe\x00", faultOptionLength},
+		{"cut value", "\x40\x01\x00\x01\xb4abc", faultOptionLength},
+		{"number too large", "\x40\x01\x00\x01\xe0\xff\xff\xe0\xff\xff", faultOption},
 	} {
-		_, err := Parse([]byte(tt.bytes))
-		var e *parsers.Error
-		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) || e.Off > len(tt.bytes)+8 {
-			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse([]byte(tt.bytes))
+			if e := parsertest.Malformed(t, err, faults[tt.want].what); e.Off > len(tt.bytes)+8 {
+				t.Errorf("%v: of %d bytes", err, len(tt.bytes))
+			}
+		})
 	}
 }

@@ -8,11 +8,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		datagram []byte
-		want     parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"PUT", put(1, "to", "body", "storage", "one"), parsers.Strong},
 		{"discovery", msg(Confirmable, 1, 1, "", "", opt{11, ".well-known"}, opt{11, "core"}), parsers.Strong},
 		{"GET of one name", msg(Confirmable, 1, 1, "", "", opt{11, "temperature"}), parsers.Strong},
@@ -39,11 +35,7 @@ func TestProbe(t *testing.T) {
 		{"RTPS", []byte("RTPS\x02\x03\x01\x0f"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.datagram); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

@@ -2,7 +2,6 @@ package coap
 
 import (
 	"fmt"
-	"slices"
 
 	"sheaf/parsers"
 	"sheaf/parsers/parsertest"
@@ -15,9 +14,7 @@ var suite = parsertest.Suite[[]byte]{
 	Hole: func(h parsers.Hole, _ []byte) string {
 		return fmt.Sprintf("hole %d+%d counter %d", h.Off, h.Len, h.Counter)
 	},
-	Span: func(sp parsers.Span) bool {
-		return !slices.ContainsFunc(sp.Holes[:sp.NumHoles], func(h parsers.Hole) bool { return h.Len > 8 })
-	},
+	Span:      parsertest.Holes(func(h parsers.Hole) bool { return h.Len <= 8 }),
 	Datagrams: true,
 }
 

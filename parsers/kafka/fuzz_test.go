@@ -1,10 +1,9 @@
 package kafka
 
 import (
-	"errors"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
@@ -56,9 +55,7 @@ func FuzzParse(f *testing.F) {
 		}
 		m, n, err := Parse(b, answer)
 		if err != nil {
-			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("untyped error %v", err)
-			}
+			parsertest.Typed(t, err)
 			return
 		}
 		if bad != ok || n != m.Length || n != fr.size || n > len(b) || m.Body > n {

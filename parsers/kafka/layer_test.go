@@ -34,12 +34,8 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l kafka.Layer
-	parser := gopacket.NewDecodingLayerParser(kafka.LayerTypeKafka, &l)
-	var decoded []gopacket.LayerType
-	if err := parser.DecodeLayers([]byte("\x00\x00\x00\x05\x7f\x01\x00\x01a\x00\x00\x00\x05\x7f\x01\x00\x02b"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != kafka.Response || len(l.Payload) != 0 || l.LayerType() != kafka.LayerTypeKafka {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "\x00\x00\x00\x05\x7f\x01\x00\x01a\x00\x00\x00\x05\x7f\x01\x00\x02b", kafka.LayerTypeKafka, kafka.LayerTypeKafka)
+	if l.Name != kafka.Response {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

@@ -1,14 +1,11 @@
 package kafka
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 var messages = []struct {
@@ -47,23 +44,17 @@ func show(m Message, b []byte) string {
 }
 
 func TestParse(t *testing.T) {
+	parse := func(b []byte) (Message, int, error) { return Parse(b, false) }
 	for _, tt := range messages {
-		m, n, err := Parse(cat(tt.bytes, []byte{0}), false)
-		if err != nil || n != len(tt.bytes) || n != m.Length {
-			t.Errorf("%s: %d bytes, error %v", tt.name, n, err)
-			continue
-		}
-		if diff := cmp.Diff(tt.want, show(m, tt.bytes)); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-		if m, _, err := Parse(tt.bytes, true); err != nil || m.Name != Response {
-			t.Errorf("%s as a response: %v, error %v", tt.name, m.Name, err)
-		}
-		for i := range tt.bytes {
-			if _, _, err := Parse(tt.bytes[:i], false); err != parsers.ErrCut {
-				t.Errorf("%s: %d bytes of it: error %v", tt.name, i, err)
+		t.Run(tt.name, func(t *testing.T) {
+			if m := parsertest.Parses(t, parse, show, tt.bytes, tt.want); m.Length != len(tt.bytes) {
+				t.Errorf("Length %d, want %d", m.Length, len(tt.bytes))
 			}
-		}
+			parsertest.CutShort(t, parse, tt.bytes)
+			if m, _, err := Parse(tt.bytes, true); err != nil || m.Name != Response {
+				t.Errorf("as a response: %v, error %v", m.Name, err)
+			}
+		})
 	}
 }
 
@@ -71,20 +62,19 @@ func TestMalformed(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		bytes []byte
-		want  string
+		want  fault
 	}{
-		{"too large", []byte{0x11}, "size"},
-		{"too small", u32(3), "size"},
-		{"negative", msg(u32(1<<31), u16(0)), "correlation"},
-		{"batch past its partition", produce(3, 5, "c", "t", batch(0, "records")[:62]), "batch"},
-		{"batch of nothing", produce(3, 5, "c", "t", []byte("short")), "batch"},
-		{"batch of version 3", produce(3, 5, "c", "t", oldMessage(3, "v")), "batch"},
+		{"too large", []byte{0x11}, faultSize},
+		{"too small", u32(3), faultSize},
+		{"negative", msg(u32(1<<31), u16(0)), faultCorrelation},
+		{"batch past its partition", produce(3, 5, "c", "t", batch(0, "records")[:62]), faultBatch},
+		{"batch of nothing", produce(3, 5, "c", "t", []byte("short")), faultBatch},
+		{"batch of version 3", produce(3, 5, "c", "t", oldMessage(3, "v")), faultBatch},
 	} {
-		_, _, err := Parse(tt.bytes, false)
-		var e *parsers.Error
-		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Parse(tt.bytes, false)
+			parsertest.Malformed(t, err, faults[tt.want])
+		})
 	}
 }
 

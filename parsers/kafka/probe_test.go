@@ -9,11 +9,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		payload []byte
-		want    parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"Produce", produce(3, 5, "c-1", "topic", nil), parsers.Strong},
 		{"Fetch", fetch(12, 5, "c-1", "topic", 1, 1), parsers.Strong},
 		{"ApiVersions", request(18, 0, 1, "rdkafka"), parsers.Strong},
@@ -33,11 +29,7 @@ func TestProbe(t *testing.T) {
 		{"telnet", []byte("\xff\xfd\x18\xff\xfd\x20"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.payload); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestScanMessages(t *testing.T) {
@@ -54,11 +55,7 @@ func TestHoles(t *testing.T) {
 
 func TestScanSplits(t *testing.T) {
 	m := produce(3, 5, "c-1", "topic", batch(0, "records"))
-	for _, tt := range []struct {
-		name   string
-		pieces [][]byte
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[[]byte]{
 		{"in the records", cut(m, 60), `
 Produce 0+60 body 36 "topic" hole 8+4 counter 0 hole 14+3 counter 1
 Produce 60+56 body 0
@@ -78,13 +75,7 @@ REQUEST 0+2 body 2
 RESPONSE 2+4 body 4
 RESPONSE 6+6 body 2
 `},
-	} {
-		s := NewScanner(testID)
-		got := showSpans(scanAll(t, s, tt.pieces...))
-		if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-	}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -93,40 +84,29 @@ func TestKeys(t *testing.T) {
 	if a != key(produce(9, 2, "c-22", "a", batch(0, "r"))) {
 		t.Error("version, IDs or records are in the key")
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"topic":    key(produce(3, 1, "c-1", "b", nil)),
 		"name":     key(fetch(7, 1, "c-1", "a", 1, 1)),
 		"protocol": NewScanner(testID+1).Scan(nil, produce(3, 1, "c-1", "a", nil))[0].Key,
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 }
 
 func TestResync(t *testing.T) {
 	long := produce(3, 100, "client-1", "topic", batch(0, strings.Repeat("record ", 200)))
 	next := produce(3, 101, "client-1", "topic", nil)
 	answer := response(100, strings.Repeat("body ", 200))
-	for _, tt := range []struct {
-		name    string
-		before  []byte
-		segment []byte
-		want    string
-	}{
-		{"request at the start", long, next, "Produce 0+53 body 41 \"topic\" hole 8+4 counter 0 hole 14+8 counter 1\n"},
-		{"cut request at the start", long, long[:400], "Produce 0+400 body 41 \"topic\" hole 8+4 counter 0 hole 14+8 counter 1\n"},
-		{"request inside", long, cat(long[500:], next), "opaque 1014\nProduce 0+53 body 41 \"topic\" hole 8+4 counter 0 hole 14+8 counter 1\n"},
-		{"nothing", long, long[500:700], "opaque 200\n"},
-		{"response at the start", answer, response(102, "body"), "RESPONSE 0+12 body 8 hole 4+4 counter 0\n"},
-		{"cut response at the start", answer, response(103, "body, long")[:12], "RESPONSE 0+12 body 8 hole 4+4 counter 0\n"},
-		{"cut response of another connection", answer, response(99, "body, long")[:12], "opaque 12\n"},
-		{"response inside is no evidence", answer, cat(answer[900:], response(101, "body")), "opaque 120\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), tt.before[:300], tt.segment, tt.want)
-		})
-	}
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[[]byte]{
+		{"request at the start", next, "Produce 0+53 body 41 \"topic\" hole 8+4 counter 0 hole 14+8 counter 1\n"},
+		{"cut request at the start", long[:400], "Produce 0+400 body 41 \"topic\" hole 8+4 counter 0 hole 14+8 counter 1\n"},
+		{"request inside", cat(long[500:], next), "opaque 1014\nProduce 0+53 body 41 \"topic\" hole 8+4 counter 0 hole 14+8 counter 1\n"},
+		{"nothing", long[500:700], "opaque 200\n"},
+	})
+	suite.Resync(t, newScanner, answer[:300], parsertest.AfterLoss[[]byte]{
+		{"response at the start", response(102, "body"), "RESPONSE 0+12 body 8 hole 4+4 counter 0\n"},
+		{"cut response at the start", response(103, "body, long")[:12], "RESPONSE 0+12 body 8 hole 4+4 counter 0\n"},
+		{"cut response of another connection", response(99, "body, long")[:12], "opaque 12\n"},
+		{"response inside is no evidence", cat(answer[900:], response(101, "body")), "opaque 120\n"},
+	})
 }
 
 // TestChance holds that a flow of responses of which the first could be a
@@ -142,24 +122,8 @@ func TestChance(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	list := [][]byte{fetch(12, 6, "c-1", "topic", 77, 8), produce(3, 7, "c-1", "topic", batch(0, "r"))}
-	first := scanAll(t, s, list...)
 	cutOff := produce(3, 8, "c-1", "topic", nil)
-	scanAll(t, s, cutOff[:10])
-	before := s.Grammar
-	var again []parsers.Span
-	for _, b := range append(list, cutOff[:10], []byte{0}) {
-		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, b)
-		again = append(again, spans...)
-	}
-	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
-		t.Error(diff)
-	}
-	if s.Grammar != before {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, cutOff[10:])); got != "Produce 10+38 body 26 hole 4+3 counter 1\n" {
-		t.Error(got)
-	}
+	suite.Rescan(t, s, func() any { return s.Grammar },
+		[][]byte{fetch(12, 6, "c-1", "topic", 77, 8), produce(3, 7, "c-1", "topic", batch(0, "r")), cutOff[:10]}, []byte{0})
+	suite.Shows(t, s, "Produce 10+38 body 26 hole 4+3 counter 1\n", cutOff[10:])
 }

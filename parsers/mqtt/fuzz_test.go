@@ -1,10 +1,9 @@
 package mqtt
 
 import (
-	"errors"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
@@ -50,9 +49,7 @@ func FuzzParse(f *testing.F) {
 		}
 		m, n, err := Parse(b, version)
 		if err != nil {
-			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("untyped error %v", err)
-			}
+			parsertest.Typed(t, err)
 			return
 		}
 		if bad != ok || n != fr.size || n != m.Length || n > len(b) {

@@ -35,12 +35,8 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l mqtt.Layer
-	parser := gopacket.NewDecodingLayerParser(mqtt.LayerTypeMQTT, &l)
-	var decoded []gopacket.LayerType
-	if err := parser.DecodeLayers([]byte("\xc0\x00\x40\x02\x00\x05"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != mqtt.PUBACK || len(l.Payload) != 0 || l.LayerType() != mqtt.LayerTypeMQTT {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "\xc0\x00\x40\x02\x00\x05", mqtt.LayerTypeMQTT, mqtt.LayerTypeMQTT)
+	if l.Name != mqtt.PUBACK {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

@@ -1,14 +1,11 @@
 package mqtt
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // messages holds every packet type in every version that has it, and the fields
@@ -103,22 +100,11 @@ func show(m Message, b []byte) string {
 func TestParse(t *testing.T) {
 	for _, tt := range messages {
 		t.Run(tt.name, func(t *testing.T) {
-			b := cat(tt.bytes, []byte("what follows"))
-			m, n, err := Parse(b, tt.version)
-			if err != nil {
-				t.Fatal(err)
+			parse := func(b []byte) (Message, int, error) { return Parse(b, tt.version) }
+			if m := parsertest.Parses(t, parse, show, tt.bytes, tt.want); m.Length != len(tt.bytes) {
+				t.Errorf("Length %d, want %d", m.Length, len(tt.bytes))
 			}
-			if n != len(tt.bytes) || m.Length != n {
-				t.Errorf("n %d, Length %d, want %d", n, m.Length, len(tt.bytes))
-			}
-			if diff := cmp.Diff(tt.want, show(m, b)); diff != "" {
-				t.Error(diff)
-			}
-			for cut := range tt.bytes {
-				if _, _, err := Parse(tt.bytes[:cut], tt.version); !errors.Is(err, parsers.ErrCut) {
-					t.Fatalf("cut at %d: %v, want parsers.ErrCut", cut, err)
-				}
-			}
+			parsertest.CutShort(t, parse, tt.bytes)
 		})
 	}
 }
@@ -182,14 +168,8 @@ func TestParseErrors(t *testing.T) {
 		{"AUTH", 4, msg(0xf0), faultVersion},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, n, err := Parse(tt.bytes, tt.version)
-			var e *parsers.Error
-			if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("n %d, error %v, want a *parsers.Error", n, err)
-			}
-			if e.What != faults[tt.want].what {
-				t.Errorf("%v, want %s", err, faults[tt.want].what)
-			}
+			_, _, err := Parse(tt.bytes, tt.version)
+			parsertest.Malformed(t, err, faults[tt.want].what)
 		})
 	}
 }

@@ -10,11 +10,7 @@ import (
 
 func TestProbe(t *testing.T) {
 	long := publish(0, "a/b/c", 0, strings.Repeat("x", 3000))
-	for _, tt := range []struct {
-		name    string
-		payload []byte
-		want    parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"CONNECT", connect(4), parsers.Strong},
 		{"CONNECT 3.1", connect(3), parsers.Strong},
 		{"CONNECT 5", connect(5), parsers.Strong},
@@ -49,11 +45,7 @@ func TestProbe(t *testing.T) {
 		{"numbers", []byte("0.1234,1.5,2,3\n"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.payload); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

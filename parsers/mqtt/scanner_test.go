@@ -5,8 +5,6 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/google/go-cmp/cmp"
-
 	"sheaf/parsers"
 	"sheaf/parsers/parsertest"
 )
@@ -59,11 +57,7 @@ func TestClasses(t *testing.T) {
 
 func TestScanSplits(t *testing.T) {
 	body := strings.Repeat("x", 20)
-	for _, tt := range []struct {
-		name   string
-		pieces [][]byte
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[[]byte]{
 		{"in the body", parsertest.Cut(publish(1, "a/b", 5, body), 20), `
 PUBLISH 0+20 body 9 "a/b" hole 7 counter 0
 PUBLISH 20+9 body 0
@@ -97,14 +91,7 @@ PUBLISH 0+400 body 400
 PUBLISH 400+400 body 400
 PUBLISH 800+227 body 207 hole 205 counter 0
 `},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -113,16 +100,12 @@ func TestKeys(t *testing.T) {
 	if a != key(publish(1, "a", 9, "22")) {
 		t.Error("QoS, identifier and body are in the key")
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"topic":    key(publish(0, "b", 0, "1")),
 		"name":     key(msg(0xc0)),
 		"protocol": NewScanner(testID+1).Scan(nil, publish(0, "a", 0, "1"))[0].Key,
 		"length":   key(publish(0, strings.Repeat("a", 300), 0, "")),
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 }
 
 func TestAliases(t *testing.T) {
@@ -190,11 +173,7 @@ func TestVersionIsLearned(t *testing.T) {
 func TestResync(t *testing.T) {
 	long := publish(0, "a/long/topic", 0, strings.Repeat("body ", 200))
 	next := publish(0, "a/b/c", 0, "next")
-	for _, tt := range []struct {
-		name    string
-		segment []byte
-		want    string
-	}{
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[[]byte]{
 		{"message at the start", next, "PUBLISH 0+13 body 9 \"a/b/c\"\n"},
 		{"ping at the start", msg(0xc0), "PINGREQ 0+2 body 2\n"},
 		{"acknowledgement at the start", msg(0x40, u16(77)), "PUBACK 0+4 body 4 hole 2 counter 1\n"},
@@ -203,11 +182,7 @@ func TestResync(t *testing.T) {
 		{"messages inside, the last cut", cat(long[500:], next, next, long[:40]), "opaque 517\nPUBLISH 0+13 body 9 \"a/b/c\"\nPUBLISH 0+13 body 9 \"a/b/c\"\nPUBLISH 0+40 body 17 \"a/long/topic\"\n"},
 		{"nothing", long[500:700], "opaque 200\n"},
 		{"acknowledgement inside is no evidence", cat(long[500:510], msg(0x40, u16(77))), "opaque 14\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no message is opaque and the next one is found.
@@ -223,25 +198,11 @@ func TestGarbage(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	first := scanAll(t, s, connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"))
 	cutOff := publish5(0, "x/y", 0, props(), "body")
-	scanAll(t, s, cutOff[:4])
-	before := s.Grammar
-	var again []parsers.Span
-	for _, b := range [][]byte{connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"), cutOff[:3], []byte("\x00")} {
-		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, b)
-		again = append(again, spans...)
-	}
-	if diff := cmp.Diff(showSpans(first), showSpans(again[:3])); diff != "" {
-		t.Error(diff)
-	}
-	if s.Grammar != before {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, cutOff[4:])); got != "PUBLISH 4+8 body 4\n" {
-		t.Error(got)
-	}
+	suite.Rescan(t, s, func() any { return s.Grammar }, [][]byte{
+		connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"), cutOff[:4],
+	}, cutOff[:3], []byte("\x00"))
+	suite.Shows(t, s, "PUBLISH 4+8 body 4\n", cutOff[4:])
 }
 
 func TestScannerSize(t *testing.T) {

@@ -1,14 +1,12 @@
 package mqttsn_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
 	"github.com/google/gopacket"
 	"github.com/google/gopacket/layers"
 
-	"sheaf/parsers"
 	"sheaf/parsers/mqttsn"
 	"sheaf/parsers/parsertest"
 )
@@ -30,23 +28,17 @@ func ExampleLayer() {
 }
 
 func TestLayerErrors(t *testing.T) {
-	p := gopacket.NewPacket([]byte("\x42\x03\x00"), mqttsn.LayerTypeMQTTSN, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrMalformed) {
-		t.Errorf("malformed message: %v", p)
-	}
+	parsertest.LayerErrors(t, mqttsn.LayerTypeMQTTSN, "", "\x42\x03\x00")
 }
 
 func TestLayerParser(t *testing.T) {
-	var l mqttsn.Layer
-	var payload gopacket.Payload
-	parser := gopacket.NewDecodingLayerParser(mqttsn.LayerTypeMQTTSN, &l, &payload)
-	var decoded []gopacket.LayerType
-	for data, want := range map[string]int{"\x04\x0f\x00\x05": 1, "\x0b\x0c\x20\x00\x07\x00\x05body": 2} {
-		if err := parser.DecodeLayers([]byte(data), &decoded); err != nil {
-			t.Fatal(err)
-		}
-		if len(decoded) != want || l.ID != 5 || l.LayerType() != mqttsn.LayerTypeMQTTSN {
-			t.Errorf("decoded %v", decoded)
+	for data, want := range map[string][]gopacket.LayerType{
+		"\x04\x0f\x00\x05":                 {mqttsn.LayerTypeMQTTSN},
+		"\x0b\x0c\x20\x00\x07\x00\x05body": {mqttsn.LayerTypeMQTTSN, gopacket.LayerTypePayload},
+	} {
+		var l mqttsn.Layer
+		if parsertest.LayerParser(t, &l, data, want...); l.ID != 5 {
+			t.Errorf("%q: ID %d", data, l.ID)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // msg is a message with its length, as short as can be.
@@ -103,33 +104,35 @@ func TestParse(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	for _, tt := range []struct{ name, bytes, want string }{
-		{"nothing", "", "length"},
-		{"a byte", "\x02", "length"},
-		{"length 0", "\x00\x18", "length"},
-		{"cut long length", "\x01\x00\x18", "length"},
-		{"long length 2", "\x01\x00\x02\x18", "length"},
-		{"too short", "\x03\x18", "length"},
-		{"too long", "\x02\x18\x00", "length"},
-		{"type 3", "\x02\x03", "reserved"},
-		{"type 0x1e", "\x02\x1e", "reserved"},
-		{"type 0xff", "\x02\xff", "reserved"},
-		{"PINGRESP with a byte", "\x03\x17\x00", "shorter or longer"},
-		{"short PUBLISH", "\x06\x0c\x00\x00\x01\x00", "shorter or longer"},
-		{"DISCONNECT with a byte", "\x03\x18\x00", "shorter or longer"},
-		{"REGISTER of nothing", "\x06\x0a\x00\x00\x00\x01", "shorter or longer"},
-		{"SUBSCRIBE to a short number", "\x06\x12\x01\x00\x01\x01", "shorter or longer"},
-		{"protocol 2", "\x07\x04\x00\x02\x00\x01c", "protocol"},
-		{"topic type", "\x07\x0c\x03\x00\x01\x00\x01", "type of topic"},
-		{"text", "\x07\x0a\x00\x00\x00\x01\xff", "not text"},
-		{"capsule of nothing", "\x04\xfe\x01n", "capsule"},
-		{"capsule without control", "\x02\xfe\x02\x17", "capsule"},
-		{"capsule in a capsule", "\x04\xfe\x01n\x04\xfe\x01n", "capsule"},
+	for _, tt := range []struct {
+		name, bytes string
+		want        fault
+	}{
+		{"nothing", "", faultLength},
+		{"a byte", "\x02", faultLength},
+		{"length 0", "\x00\x18", faultLength},
+		{"cut long length", "\x01\x00\x18", faultLength},
+		{"long length 2", "\x01\x00\x02\x18", faultLength},
+		{"too short", "\x03\x18", faultLength},
+		{"too long", "\x02\x18\x00", faultLength},
+		{"type 3", "\x02\x03", faultType},
+		{"type 0x1e", "\x02\x1e", faultType},
+		{"type 0xff", "\x02\xff", faultType},
+		{"PINGRESP with a byte", "\x03\x17\x00", faultSize},
+		{"short PUBLISH", "\x06\x0c\x00\x00\x01\x00", faultSize},
+		{"DISCONNECT with a byte", "\x03\x18\x00", faultSize},
+		{"REGISTER of nothing", "\x06\x0a\x00\x00\x00\x01", faultSize},
+		{"SUBSCRIBE to a short number", "\x06\x12\x01\x00\x01\x01", faultSize},
+		{"protocol 2", "\x07\x04\x00\x02\x00\x01c", faultProtocol},
+		{"topic type", "\x07\x0c\x03\x00\x01\x00\x01", faultTopicType},
+		{"text", "\x07\x0a\x00\x00\x00\x01\xff", faultText},
+		{"capsule of nothing", "\x04\xfe\x01n", faultCapsule},
+		{"capsule without control", "\x02\xfe\x02\x17", faultCapsule},
+		{"capsule in a capsule", "\x04\xfe\x01n\x04\xfe\x01n", faultCapsule},
 	} {
-		_, err := Parse([]byte(tt.bytes))
-		var e *parsers.Error
-		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := Parse([]byte(tt.bytes))
+			parsertest.Malformed(t, err, faults[tt.want].what)
+		})
 	}
 }

@@ -8,11 +8,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		datagram []byte
-		want     parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"CONNECT", msg(CONNECT, "\x04\x01\x00\x3csensor-1"), parsers.Strong},
 		{"forwarded CONNECT", capsule("node", msg(CONNECT, "\x04\x01\x00\x3csensor-1")), parsers.Strong},
 		{"REGISTER of a client", msg(REGISTER, "\x00\x00\x00\x05sensors/1"), parsers.Strong},
@@ -30,11 +26,7 @@ func TestProbe(t *testing.T) {
 		{"RTP", []byte("\x80\x60\x00\x01\x00\x00\x00\x01\x00\x00\x00\x01abc"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.datagram); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

@@ -2,7 +2,6 @@ package mqttsn
 
 import (
 	"fmt"
-	"slices"
 
 	"sheaf/parsers"
 	"sheaf/parsers/parsertest"
@@ -11,13 +10,9 @@ import (
 const testID = parsertest.ID
 
 var suite = parsertest.Suite[[]byte]{
-	Name: func(name uint8) string { return Name(name).String() },
-	Hole: func(h parsers.Hole, _ []byte) string { return fmt.Sprintf("hole %d counter %d", h.Off, h.Counter) },
-	Span: func(sp parsers.Span) bool {
-		return !slices.ContainsFunc(sp.Holes[:sp.NumHoles], func(h parsers.Hole) bool {
-			return h.Off < 2 || h.Len != 2 || h.Kind != parsers.HoleBig
-		})
-	},
+	Name:      func(name uint8) string { return Name(name).String() },
+	Hole:      func(h parsers.Hole, _ []byte) string { return fmt.Sprintf("hole %d counter %d", h.Off, h.Counter) },
+	Span:      parsertest.Holes(func(h parsers.Hole) bool { return h.Off >= 2 && h.Len == 2 && h.Kind == parsers.HoleBig }),
 	Datagrams: true,
 }
 

@@ -35,12 +35,8 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l nats.Layer
-	parser := gopacket.NewDecodingLayerParser(nats.LayerTypeNATS, &l)
-	var decoded []gopacket.LayerType
-	if err := parser.DecodeLayers([]byte("PING\r\nSUB a 1\r\n"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != nats.SUB || len(l.Payload) != 0 || l.LayerType() != nats.LayerTypeNATS {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "PING\r\nSUB a 1\r\n", nats.LayerTypeNATS, nats.LayerTypeNATS)
+	if l.Name != nats.SUB {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

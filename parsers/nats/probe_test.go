@@ -10,10 +10,7 @@ import (
 
 func TestProbe(t *testing.T) {
 	long := "MSG a.b.c 1 3000\r\n" + strings.Repeat("x", 3000) + "\r\n"
-	for _, tt := range []struct {
-		name, payload string
-		want          parsers.Confidence
-	}{
+	parsertest.Probes[string]{
 		{"INFO", info, parsers.Strong},
 		{"cut INFO", `INFO {"server_id":"NCK`, parsers.Strong},
 		{"INFO that is a log", `INFO {"a":1}` + "\r\n", parsers.Weak},
@@ -46,11 +43,7 @@ func TestProbe(t *testing.T) {
 		{"SIP SUBSCRIBE", "SUBSCRIBE sip:a@b SIP/2.0\r\n\r\n", parsers.None},
 		{"IRC", "PING :server\r\n", parsers.None},
 		{"nothing", "", parsers.None},
-	} {
-		if got := Probe([]byte(tt.payload)); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

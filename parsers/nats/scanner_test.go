@@ -5,9 +5,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/google/go-cmp/cmp"
-
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestClasses(t *testing.T) {
@@ -47,11 +46,7 @@ func TestClasses(t *testing.T) {
 
 func TestScanSplits(t *testing.T) {
 	body := strings.Repeat("x", 20)
-	for _, tt := range []struct {
-		name   string
-		pieces []string
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[string]{
 		{"in the body", cut("MSG a.b 17 20\r\n"+body+"\r\n", 20), `
 MSG 0+20 body 15 "a.b" #1=17
 MSG 20+17 body 0
@@ -69,6 +64,7 @@ MSG 9+28 body 6
 HMSG 1+1 body 1
 HMSG 2+1 body 1
 HMSG 3+13 body 13 #0=1
+HMSG 16+14 body 12
 `},
 		{"in the end", cut("MSG a 1 2\r\nhi\r\n", 14), `
 MSG 0+14 body 11 "a" #0=1
@@ -84,17 +80,7 @@ INFO 1000+1000 body 0
 INFO 2000+1009 body 0
 PING 0+6 body 6
 `},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...), strings.Join(tt.pieces, ""))
-			if tt.name == "in the operation, again and again" {
-				got = strings.Join(strings.SplitAfter(got, "\n")[:4], "")
-			}
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -107,15 +93,11 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s is in the key", name)
 		}
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"subject":  key("MSG a.c 1 2\r\nhi\r\n"),
 		"name":     key("PUB a.b 2\r\nhi\r\n"),
 		"protocol": NewScanner(testID+1).Scan(nil, []byte("MSG a.b 1 2\r\nhi\r\n"))[0].Key,
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 	if key("SUB a 1\r\n") != key("SUB b 2\r\n") || key("SUB a.b 1\r\n") != key("SUB a.c 2\r\n") {
 		t.Error("subscriptions that begin alike are not alike")
 	}
@@ -136,9 +118,7 @@ func TestKeys(t *testing.T) {
 func TestResync(t *testing.T) {
 	long := "MSG a.long.subject 9 1000\r\n" + strings.Repeat("body ", 200) + "\r\n"
 	next := "MSG a.b 1 4\r\nnext\r\n"
-	for _, tt := range []struct {
-		name, segment, want string
-	}{
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[string]{
 		{"message at the start", next, "MSG 0+19 body 13 \"a.b\" #1=1\n"},
 		{"ping at the start", "PING\r\n", "PING 0+6 body 6\n"},
 		{"cut message at the start", long[:100], "MSG 0+100 body 27 \"a.long.subject\" #0=9\n"},
@@ -149,11 +129,7 @@ func TestResync(t *testing.T) {
 		{"an end that is no message", "\r\nPINGS and PONGS\r\n", "opaque 19\n"},
 		{"ping inside is no evidence", long[500:] + "PING\r\n", "opaque 535\n"},
 		{"a line inside is none either", long[500:] + "SUB a 1\r\nand so on\r\n", "opaque 549\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no message is opaque and the next one is found.
@@ -169,23 +145,10 @@ func TestGarbage(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	first := connect + "PUB a 1\r\nx\r\nPUB b 2\r\nyy\r\n"
-	spans := scanAll(t, s, first)
 	const cutOff = "PUB x.y 4\r\nbody\r\n"
-	scanAll(t, s, cutOff[:6])
-	before := s.Grammar
-	if diff := cmp.Diff(showSpans(spans, first), showSpans(s.Rescan(nil, []byte(first)), first)); diff != "" {
-		t.Error(diff)
-	}
-	for _, b := range []string{cutOff[:3], cutOff[:6], "\x00"} {
-		checkSpans(t, s.Rescan(nil, []byte(b)), b)
-	}
-	if s.Grammar != before {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, cutOff[6:]), cutOff[6:]); got != "PUB 6+11 body 5\n" {
-		t.Error(got)
-	}
+	suite.Rescan(t, s, func() any { return s.Grammar }, []string{connect + "PUB a 1\r\nx\r\nPUB b 2\r\nyy\r\n", cutOff[:6]},
+		cutOff[:3], "\x00")
+	suite.Shows(t, s, "PUB 6+11 body 5\n", cutOff[6:])
 }
 
 func TestScannerSize(t *testing.T) {

@@ -2,6 +2,7 @@ package parsertest
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/gopacket"
@@ -38,15 +39,35 @@ func packet(proto layers.IPProtocol, transport interface {
 }
 
 // LayerErrors holds that a cut message and a malformed one are decode errors that
-// say so, and that gopacket hears of the cut.
+// say so, and that gopacket hears of the cut. cut is empty where messages are
+// datagrams, which are not cut.
 func LayerErrors(t *testing.T, layer gopacket.LayerType, cut, malformed string) {
 	t.Helper()
-	p := gopacket.NewPacket([]byte(cut), layer, gopacket.Default)
-	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrCut) || !p.Metadata().Truncated {
-		t.Errorf("cut message: %v", p)
+	if cut != "" {
+		p := gopacket.NewPacket([]byte(cut), layer, gopacket.Default)
+		if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrCut) || !p.Metadata().Truncated {
+			t.Errorf("cut message: %v", p)
+		}
 	}
-	p = gopacket.NewPacket([]byte(malformed), layer, gopacket.Default)
+	p := gopacket.NewPacket([]byte(malformed), layer, gopacket.Default)
 	if l := p.ErrorLayer(); l == nil || !errors.Is(l.Error(), parsers.ErrMalformed) {
 		t.Errorf("malformed message: %v", p)
+	}
+}
+
+// LayerParser holds that gopacket decodes all of data into l, again and again, or a
+// payload at its end, and that the layers are of the types that want says.
+func LayerParser[P parsers.DecodingLayer[L], L any](t TB, l P, data string, want ...gopacket.LayerType) {
+	t.Helper()
+	var payload gopacket.Payload
+	var decoded []gopacket.LayerType
+	if err := gopacket.NewDecodingLayerParser(want[0], l, &payload).DecodeLayers([]byte(data), &decoded); err != nil {
+		t.Fatalf("%v", err)
+	}
+	if !slices.Equal(decoded, want) || l.LayerType() != want[0] {
+		t.Fatalf("decoded %v, the last %v, want %v", decoded, l.LayerType(), want)
+	}
+	if n := len(l.LayerPayload()) - len(payload); n != 0 {
+		t.Fatalf("%d bytes are left", n)
 	}
 }

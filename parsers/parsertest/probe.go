@@ -7,6 +7,23 @@ import (
 	"sheaf/parsers"
 )
 
+// Probes are payloads, by name, and how surely they are a protocol's.
+type Probes[B Text] []struct {
+	Name    string
+	Payload B
+	Want    parsers.Confidence
+}
+
+// Check holds that probe says of payloads what they are.
+func (probes Probes[B]) Check(t TB, probe func([]byte) parsers.Confidence) {
+	t.Helper()
+	for _, tt := range probes {
+		if got := probe([]byte(tt.Payload)); got != tt.Want {
+			t.Errorf("%s: %d, want %d", tt.Name, got, tt.Want)
+		}
+	}
+}
+
 // ProbeRandom holds that random bytes are not taken for a protocol, n times. Every
 // other time disguise, if there is one, makes the beginning of the bytes look like
 // something; i is the number of the round.

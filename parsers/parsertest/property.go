@@ -120,17 +120,6 @@ func (u *Suite[B]) Loss(t *testing.T, scanner func() parsers.Scanner, draw func(
 	})
 }
 
-// Resync holds that a scanner which lost its place behind the bytes before finds
-// spans that are shown as want says in the next segment.
-func (u *Suite[B]) Resync(t TB, s parsers.Scanner, before, segment B, want string) {
-	t.Helper()
-	u.ScanAll(t, s, before)
-	s.Lost()
-	if got := u.ShowSpans(u.ScanAll(t, s, segment), segment); got != want {
-		t.Fatalf("spans\n%swant\n%s", got, want)
-	}
-}
-
 // Garbage holds that a message about an event is found whole at the end of each
 // stream of pieces, whatever comes before.
 func (u *Suite[B]) Garbage(t *testing.T, scanner func() parsers.Scanner, message B, event string, streams map[string][]B) {
@@ -151,7 +140,7 @@ func (u *Suite[B]) lose(t *rapid.T, s parsers.Scanner, pieces []B) {
 		case 0:
 			lost = true
 		case 1:
-			u.CheckSpans(t, s.Rescan(nil, []byte(p)), p)
+			u.rescan(t, s, p)
 			fallthrough
 		default:
 			if lost {
@@ -177,7 +166,7 @@ func (u *Suite[B]) FuzzScan(t *testing.T, s parsers.Scanner, b B, lengths []byte
 			}
 		}
 		if n%2 == 1 {
-			u.CheckSpans(t, s.Rescan(nil, []byte(b[:n])), b[:n])
+			u.rescan(t, s, b[:n])
 		}
 		u.ScanAll(t, s, b[:n])
 		if carries != nil && carries() > limit {

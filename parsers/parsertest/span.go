@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sheaf/parsers"
@@ -15,6 +16,7 @@ const ID = parsers.ProtocolID(7)
 // TB is what testing.T and rapid.T have in common.
 type TB interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
@@ -39,6 +41,25 @@ type Suite[B Text] struct {
 	Frames bool
 	// Datagrams says that no message straddles payloads.
 	Datagrams bool
+}
+
+// TextSuite checks the spans of a protocol whose messages are text: their holes are
+// too, and the first pieces of a message may not know its name yet. name tells a
+// message's kind.
+func TextSuite(name func(uint8) string) Suite[string] {
+	return Suite[string]{
+		Name:  name,
+		Hole:  ShowField,
+		Span:  Holes(func(h parsers.Hole) bool { return h.Kind != parsers.HoleBig }),
+		Piece: func(sp, whole parsers.Span, _ int) bool { return sp.Name == whole.Name || sp.Name == 0 },
+	}
+}
+
+// Holes says of spans whether all their holes are good.
+func Holes(good func(parsers.Hole) bool) func(parsers.Span) bool {
+	return func(sp parsers.Span) bool {
+		return !slices.ContainsFunc(sp.Holes[:sp.NumHoles], func(h parsers.Hole) bool { return !good(h) })
+	}
 }
 
 // ScanAll scans pieces one after another and checks what every span must keep to.

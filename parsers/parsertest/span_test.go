@@ -13,10 +13,28 @@ type recorder struct{ failure string }
 
 func (*recorder) Helper() {}
 
-func (r *recorder) Fatalf(format string, args ...any) {
+func (r *recorder) Errorf(format string, args ...any) {
 	if r.failure == "" {
 		r.failure = fmt.Sprintf(format, args...)
 	}
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.Errorf(format, args...)
+	panic(r)
+}
+
+// failure returns what check failed with first, "" when it did not.
+func failure(check func(parsertest.TB)) (what string) {
+	r := new(recorder)
+	defer func() {
+		if stop := recover(); stop != nil && stop != any(r) {
+			panic(stop)
+		}
+		what = r.failure
+	}()
+	check(r)
+	return
 }
 
 // TestCheckSpans holds that spans which are wrong are found out: the tests of all
@@ -52,16 +70,12 @@ func TestCheckSpans(t *testing.T) {
 		suite := parsertest.Suite[string]{Datagrams: true, Span: func(sp parsers.Span) bool { return sp.Name != 99 }}
 		good := parsers.Span{Len: 10, Protocol: parsertest.ID, Key: 1, Body: 2}
 		hole(parsers.Hole{Len: 1, Kind: parsers.HoleDecimal, Step: 1})(&good)
-		var r recorder
-		if suite.CheckSpans(&r, []parsers.Span{good}, "07abcdefgh"); r.failure != "" {
-			t.Fatalf("a good span: %s", r.failure)
+		check := func(t parsertest.TB) { suite.CheckSpans(t, []parsers.Span{good}, "07abcdefgh") }
+		if what := failure(check); what != "" {
+			t.Fatalf("a good span: %s", what)
 		}
 		change(&good)
-		func() {
-			defer func() { _ = recover() }() // a TB that does not stop is taken out of bounds
-			suite.CheckSpans(&r, []parsers.Span{good}, "07abcdefgh")
-		}()
-		if r.failure == "" {
+		if failure(check) == "" {
 			t.Errorf("%s: not found out", name)
 		}
 	}

@@ -35,12 +35,8 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l resp.Layer
-	parser := gopacket.NewDecodingLayerParser(resp.LayerTypeRESP, &l)
-	var decoded []gopacket.LayerType
-	if err := parser.DecodeLayers([]byte("+OK\r\n:1\r\n"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != resp.Integer || len(l.Payload) != 0 || l.LayerType() != resp.LayerTypeRESP {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "+OK\r\n:1\r\n", resp.LayerTypeRESP, resp.LayerTypeRESP)
+	if l.Name != resp.Integer {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

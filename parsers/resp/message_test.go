@@ -1,14 +1,13 @@
 package resp
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // array is an array of strings.
@@ -116,31 +115,15 @@ func show(m Message, b []byte) string {
 func TestParse(t *testing.T) {
 	for _, tt := range messages {
 		t.Run(tt.name, func(t *testing.T) {
-			b := []byte(tt.text + "what follows")
-			m, n, err := Parse(b)
-			if err != nil {
-				t.Fatal(err)
+			if m := parsertest.Parses(t, Parse, show, tt.text, tt.want); m.Length != len(tt.text) {
+				t.Errorf("Length %d, want %d", m.Length, len(tt.text))
 			}
-			if n != len(tt.text) || m.Length != n {
-				t.Errorf("n %d, Length %d, want %d", n, m.Length, len(tt.text))
-			}
-			if diff := cmp.Diff(tt.want, show(m, b)); diff != "" {
-				t.Error(diff)
-			}
-			for cut := range len(tt.text) {
-				if _, _, err := Parse(b[:cut]); !errors.Is(err, parsers.ErrCut) {
-					t.Fatalf("cut at %d: %v, want parsers.ErrCut", cut, err)
-				}
-			}
+			parsertest.CutShort(t, Parse, tt.text)
 			if tt.span == "" {
 				return
 			}
 			// The spans of two in a row are those of one.
-			twice := tt.text + tt.text
-			got := showSpans(scanAll(t, NewScanner(testID), twice), twice)
-			if diff := cmp.Diff(tt.span+"\n"+tt.span+"\n", got); diff != "" {
-				t.Error(diff)
-			}
+			suite.Shows(t, newScanner(), tt.span+"\n"+tt.span+"\n", tt.text+tt.text)
 		})
 	}
 }
@@ -192,14 +175,8 @@ func TestParseErrors(t *testing.T) {
 		{"element", "*1\r\nx", faultType},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, n, err := Parse([]byte(tt.text))
-			var e *parsers.Error
-			if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("n %d, error %v, want a *parsers.Error", n, err)
-			}
-			if e.What != faults[tt.want] {
-				t.Errorf("%v, want %s", err, faults[tt.want])
-			}
+			_, _, err := Parse([]byte(tt.text))
+			parsertest.Malformed(t, err, faults[tt.want])
 		})
 	}
 }

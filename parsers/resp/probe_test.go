@@ -11,10 +11,7 @@ import (
 func TestProbe(t *testing.T) {
 	long := arrayOf("message", "a:b", strings.Repeat("x", 3000))
 	list := arrayOf(strings.Split(strings.Repeat("xxx ", 300), " ")...)
-	for _, tt := range []struct {
-		name, payload string
-		want          parsers.Confidence
-	}{
+	parsertest.Probes[string]{
 		{"command", arrayOf("GET", "a"), parsers.Strong},
 		{"PING", arrayOf("PING"), parsers.Strong},
 		{"PUBLISH", arrayOf("PUBLISH", "a", "x"), parsers.Strong},
@@ -54,11 +51,7 @@ func TestProbe(t *testing.T) {
 		{"MQTT", "\x30\x0c\x00\x06room/121.5", parsers.None},
 		{"STOMP", "SUBSCRIBE\nid:0\n\n\x00", parsers.None},
 		{"nothing", "", parsers.None},
-	} {
-		if got := Probe([]byte(tt.payload)); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

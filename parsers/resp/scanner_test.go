@@ -5,9 +5,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/google/go-cmp/cmp"
-
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestClasses(t *testing.T) {
@@ -61,11 +60,7 @@ func TestSides(t *testing.T) {
 
 func TestScanSplits(t *testing.T) {
 	text := arrayOf("message", "a:b", "hello world")
-	for _, tt := range []struct {
-		name   string
-		pieces []string
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[string]{
 		{"in the payload", cut(text, 40), `
 message 0+40 body 31 "a:b"
 message 40+4 body 0
@@ -98,14 +93,7 @@ Integer 1+3 body 0
 message 100+500 body 500
 message 600+433 body 426
 `},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...), strings.Join(tt.pieces, ""))
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -118,15 +106,11 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s is in the key", name)
 		}
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"channel":  key(arrayOf("message", "a:c", "hello")),
 		"name":     key(arrayOf("PUBLISH", "a:b", "hello")),
 		"protocol": NewScanner(testID+1).Scan(nil, []byte(arrayOf("message", "a:b", "hello")))[0].Key,
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 	long := strings.Repeat("c", 300)
 	if key(arrayOf("message", long, "x")) == key(arrayOf("message", long+"c", "x")) {
 		t.Error("the length of a long channel is not in the key")
@@ -137,9 +121,7 @@ func TestResync(t *testing.T) {
 	long := arrayOf("message", "a:b", strings.Repeat("body ", 200))
 	next := arrayOf("message", "c", "next")
 	list := arrayOf(strings.Split(strings.Repeat("xxx ", 300), " ")...)
-	for _, tt := range []struct {
-		name, segment, want string
-	}{
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[string]{
 		{"message at the start", next, "message 0+34 body 28 \"c\"\n"},
 		{"reply at the start", ":1\r\n", "Integer 0+4 body 1\n"},
 		{"cut message at the start", long[:100], "message 0+100 body 33 \"a:b\"\n"},
@@ -149,11 +131,7 @@ func TestResync(t *testing.T) {
 		{"nothing", long[500:700], "opaque 200\n"},
 		{"a reply inside is no evidence", long[500:] + ":1\r\n", "opaque 539\n"},
 		{"elements of a large reply", list[6:1000], "opaque 994\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no message is opaque and the next one is found.
@@ -169,23 +147,11 @@ func TestGarbage(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	first := arrayOf("PUBLISH", "a", "1") + arrayOf("PUBLISH", "b", "22")
-	spans := scanAll(t, s, first)
 	cutOff := arrayOf("PUBLISH", "x:y", "body")
-	scanAll(t, s, cutOff[:9])
-	before, carry := *s, string(s.carry)
-	if diff := cmp.Diff(showSpans(spans, first), showSpans(s.Rescan(nil, []byte(first)), first)); diff != "" {
-		t.Error(diff)
-	}
-	for _, b := range []string{cutOff[:3], cutOff[:6], "\x00"} {
-		checkSpans(t, s.Rescan(nil, []byte(b)), b)
-	}
-	if s.state != before.state || s.at != before.at || s.walker != before.walker || string(s.carry) != carry {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, cutOff[9:]), cutOff[9:]); got != "PUBLISH 9+27 body 21\n" {
-		t.Error(got)
-	}
+	state := func() any { return [...]any{s.state, s.at, s.walker, string(s.carry)} }
+	suite.Rescan(t, s, state, []string{arrayOf("PUBLISH", "a", "1") + arrayOf("PUBLISH", "b", "22"), cutOff[:9]},
+		cutOff[:3], cutOff[:6], "\x00")
+	suite.Shows(t, s, "PUBLISH 9+27 body 21\n", cutOff[9:])
 }
 
 func TestScannerSize(t *testing.T) {

@@ -1,11 +1,10 @@
 package stomp
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // FuzzScanner scans arbitrary bytes in arbitrary pieces, some lost, some twice.
@@ -49,9 +48,7 @@ func FuzzParse(f *testing.F) {
 		}
 		m, n, err := Parse(b)
 		if err != nil {
-			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("untyped error %v", err)
-			}
+			parsertest.Typed(t, err)
 			return
 		}
 		if n != m.Length || n > len(b) || m.Name != HeartBeat && (bad != ok || fr.size() > n) {

@@ -34,12 +34,8 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l stomp.Layer
-	parser := gopacket.NewDecodingLayerParser(stomp.LayerTypeSTOMP, &l)
-	var decoded []gopacket.LayerType
-	if err := parser.DecodeLayers([]byte("\nSEND\n\n\x00"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != stomp.SEND || len(l.Payload) != 0 || l.LayerType() != stomp.LayerTypeSTOMP {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "\nSEND\n\n\x00", stomp.LayerTypeSTOMP, stomp.LayerTypeSTOMP)
+	if l.Name != stomp.SEND {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

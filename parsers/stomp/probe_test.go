@@ -10,10 +10,7 @@ import (
 
 func TestProbe(t *testing.T) {
 	long := "MESSAGE\ndestination:a\nmessage-id:7\n\n" + strings.Repeat("x", 3000) + "\x00"
-	for _, tt := range []struct {
-		name, payload string
-		want          parsers.Confidence
-	}{
+	parsertest.Probes[string]{
 		{"CONNECT", messages[0].text, parsers.Strong},
 		{"STOMP", messages[1].text, parsers.Strong},
 		{"CONNECTED", messages[2].text, parsers.Strong},
@@ -37,11 +34,7 @@ func TestProbe(t *testing.T) {
 		{"Redis", "SUBSCRIBE a\r\n", parsers.None},
 		{"line ends and something else", "\n\nhello", parsers.None},
 		{"nothing", "", parsers.None},
-	} {
-		if got := Probe([]byte(tt.payload)); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

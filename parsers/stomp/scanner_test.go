@@ -5,9 +5,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/google/go-cmp/cmp"
-
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestClasses(t *testing.T) {
@@ -31,11 +30,7 @@ func TestClasses(t *testing.T) {
 func TestScanSplits(t *testing.T) {
 	text := "MESSAGE\nsubscription:7\ndestination:a\n\nhello\x00"
 	long := "SEND\ndestination:a\ncontent-length:1000\n\n" + strings.Repeat("\x00", 1000) + "\x00"
-	for _, tt := range []struct {
-		name   string
-		pieces []string
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[string]{
 		{"in the body", cut(text, 40), `
 MESSAGE 0+40 body 38 "a" #0=7
 MESSAGE 40+4 body 0
@@ -68,14 +63,7 @@ heart-beat 0+2 body 2
 MESSAGE 0+44 body 38 "a" #0=7
 heart-beat 0+2 body 2
 `},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...), strings.Join(tt.pieces, ""))
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -89,23 +77,17 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s is in the key", name)
 		}
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"destination": key("MESSAGE\ndestination:b\n\n\x00"),
 		"name":        key("SEND\ndestination:a\n\n\x00"),
 		"protocol":    NewScanner(testID+1).Scan(nil, []byte("MESSAGE\ndestination:a\n\n\x00"))[0].Key,
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 }
 
 func TestResync(t *testing.T) {
 	long := "SEND\ndestination:/queue/long\ncontent-length:1000\n\n" + strings.Repeat("body ", 200) + "\x00"
 	next := "SEND\ndestination:a\n\nnext\x00"
-	for _, tt := range []struct {
-		name, segment, want string
-	}{
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[string]{
 		{"frame at the start", next, "SEND 0+25 body 20 \"a\"\n"},
 		{"heart-beat at the start", "\n", "heart-beat 0+1 body 1\n"},
 		{"cut frame at the start", long[:100], "SEND 0+100 body 50 \"/queue/long\"\n"},
@@ -114,11 +96,7 @@ func TestResync(t *testing.T) {
 		{"frames inside, the last cut", long[500:] + next + long[:60], "opaque 551\nSEND 0+25 body 20 \"a\"\nSEND 0+60 body 50 \"/queue/long\"\n"},
 		{"line ends inside", long[500:] + "\n", "opaque 551\nheart-beat 0+1 body 1\n"},
 		{"nothing", long[500:700], "opaque 200\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no frame is opaque and the next one is found.
@@ -134,23 +112,10 @@ func TestGarbage(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	first := "SEND\ndestination:a\n\n1\x00" + "SEND\ndestination:b\n\n22\x00"
-	spans := scanAll(t, s, first)
 	const cutOff = "SEND\ndestination:x\n\nbody\x00"
-	scanAll(t, s, cutOff[:9])
-	before := s.Grammar
-	if diff := cmp.Diff(showSpans(spans, first), showSpans(s.Rescan(nil, []byte(first)), first)); diff != "" {
-		t.Error(diff)
-	}
-	for _, b := range []string{cutOff[:3], cutOff[:6], "\x01"} {
-		checkSpans(t, s.Rescan(nil, []byte(b)), b)
-	}
-	if s.Grammar != before {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, cutOff[9:]), cutOff[9:]); got != "SEND 9+16 body 11\n" {
-		t.Error(got)
-	}
+	suite.Rescan(t, s, func() any { return s.Grammar }, []string{"SEND\ndestination:a\n\n1\x00" + "SEND\ndestination:b\n\n22\x00", cutOff[:9]},
+		cutOff[:3], cutOff[:6], "\x01")
+	suite.Shows(t, s, "SEND 9+16 body 11\n", cutOff[9:])
 }
 
 func TestScannerSize(t *testing.T) {

@@ -1,10 +1,9 @@
 package tls
 
 import (
-	"errors"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
@@ -51,9 +50,7 @@ func FuzzParse(f *testing.F) {
 		}
 		r, n, err := Parse(b)
 		if err != nil {
-			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("untyped error %v", err)
-			}
+			parsertest.Typed(t, err)
 			return
 		}
 		if bad != ok || n != r.Length || n > len(b) || len(r.Fragment(b)) != n-headSize {

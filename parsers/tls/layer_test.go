@@ -33,12 +33,8 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l tls.Layer
-	parser := gopacket.NewDecodingLayerParser(tls.LayerTypeTLS, &l)
-	var decoded []gopacket.LayerType
-	if err := parser.DecodeLayers([]byte("\x14\x03\x03\x00\x01\x01\x15\x03\x03\x00\x02\x01\x00"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != tls.Alert || len(l.Payload) != 0 || l.LayerType() != tls.LayerTypeTLS {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "\x14\x03\x03\x00\x01\x01\x15\x03\x03\x00\x02\x01\x00", tls.LayerTypeTLS, tls.LayerTypeTLS)
+	if l.Name != tls.Alert {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

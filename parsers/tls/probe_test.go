@@ -8,11 +8,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		payload []byte
-		want    parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"ClientHello", clientHello, parsers.Strong},
 		{"ClientHello, cut", clientHello[:20], parsers.Strong},
 		{"ServerHello, cut", serverHello[:20], parsers.Strong},
@@ -36,11 +32,7 @@ func TestProbe(t *testing.T) {
 		{"DTLS", []byte("\x16\xfe\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.payload); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 // TestProbeRandom holds that not even bytes which begin like a record are taken for

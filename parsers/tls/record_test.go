@@ -1,11 +1,10 @@
 package tls
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 var records = []struct {
@@ -29,45 +28,44 @@ var records = []struct {
 
 func TestParse(t *testing.T) {
 	for _, tt := range records {
-		r, n, err := Parse(cat(tt.bytes, []byte{0}))
-		if err != nil || n != len(tt.bytes) || r != (Record{Name: tt.want, Version: tt.version, Length: n}) {
-			t.Errorf("%s: %+v of %d bytes, error %v", tt.name, r, n, err)
-			continue
-		}
-		if got := r.Fragment(tt.bytes); string(got) != string(tt.bytes[5:]) {
-			t.Errorf("%s: fragment %x", tt.name, got)
-		}
-		for _, i := range []int{0, 1, 2, 3, 4, len(tt.bytes) - 1} {
-			if _, _, err := Parse(tt.bytes[:i]); err != parsers.ErrCut {
-				t.Errorf("%s: %d bytes of it: error %v", tt.name, i, err)
+		t.Run(tt.name, func(t *testing.T) {
+			r, n, err := Parse(cat(tt.bytes, []byte{0}))
+			if err != nil || n != len(tt.bytes) || r != (Record{Name: tt.want, Version: tt.version, Length: n}) {
+				t.Fatalf("%+v of %d bytes, error %v", r, n, err)
 			}
-		}
+			if got := r.Fragment(tt.bytes); string(got) != string(tt.bytes[5:]) {
+				t.Errorf("fragment %x", got)
+			}
+			parsertest.CutShort(t, Parse, tt.bytes)
+		})
 	}
 }
 
 // TestMalformed holds that what is wrong is seen as soon as it is there.
 func TestMalformed(t *testing.T) {
-	for _, tt := range []struct{ name, bytes, want string }{
-		{"type 19", "\x13", "type"},
-		{"type 25", "\x19", "type"},
-		{"major version", "\x17\x02", "version"},
-		{"SSL 3.0", "\x17\x03\x00", "version"},
-		{"version after 1.3", "\x17\x03\x05", "version"},
-		{"length in its first byte", "\x17\x03\x03\x42", "larger"},
-		{"length in its second byte", "\x17\x03\x03\x41\x01", "larger"},
-		{"ChangeCipherSpec of two", "\x14\x03\x03\x00\x02", "fragment"},
-		{"alert of three", "\x15\x03\x03\x00\x03", "fragment"},
-		{"handshake of three", "\x16\x03\x03\x00\x03", "fragment"},
-		{"heartbeat without padding", "\x18\x03\x03\x00\x03", "fragment"},
-		{"DTLS", "\x16\xfe\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40", "version"},
+	for _, tt := range []struct {
+		name, bytes string
+		want        fault
+	}{
+		{"type 19", "\x13", faultType},
+		{"type 25", "\x19", faultType},
+		{"major version", "\x17\x02", faultVersion},
+		{"SSL 3.0", "\x17\x03\x00", faultVersion},
+		{"version after 1.3", "\x17\x03\x05", faultVersion},
+		{"length in its first byte", "\x17\x03\x03\x42", faultLarge},
+		{"length in its second byte", "\x17\x03\x03\x41\x01", faultLarge},
+		{"ChangeCipherSpec of two", "\x14\x03\x03\x00\x02", faultLength},
+		{"alert of three", "\x15\x03\x03\x00\x03", faultLength},
+		{"handshake of three", "\x16\x03\x03\x00\x03", faultLength},
+		{"heartbeat without padding", "\x18\x03\x03\x00\x03", faultLength},
+		{"DTLS", "\x16\xfe\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x40", faultVersion},
 	} {
-		_, _, err := Parse([]byte(tt.bytes))
-		var e *parsers.Error
-		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
-		}
-		if _, _, err := Parse([]byte(tt.bytes[:len(tt.bytes)-1])); tt.name != "DTLS" && err != parsers.ErrCut {
-			t.Errorf("%s: without its last byte: error %v", tt.name, err)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Parse([]byte(tt.bytes))
+			parsertest.Malformed(t, err, faults[tt.want])
+			if _, _, err := Parse([]byte(tt.bytes[:len(tt.bytes)-1])); tt.name != "DTLS" && err != parsers.ErrCut {
+				t.Errorf("without its last byte: error %v", err)
+			}
+		})
 	}
 }

@@ -54,11 +54,7 @@ alert sealed
 
 func TestScanSplits(t *testing.T) {
 	m := data(100)
-	for _, tt := range []struct {
-		name   string
-		pieces [][]byte
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[[]byte]{
 		{"in the fragment", parsertest.Cut(m, 14), `
 application_data 0+14 body 5
 application_data 14+91 body 0
@@ -79,12 +75,7 @@ application_data 0+4 body 4
 application_data 4+1 body 1
 application_data 0+105 body 5
 `},
-	} {
-		got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
-		if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-	}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -100,11 +91,7 @@ func TestKeys(t *testing.T) {
 
 func TestResync(t *testing.T) {
 	long := data(16000)
-	for _, tt := range []struct {
-		name    string
-		segment []byte
-		want    string
-	}{
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[[]byte]{
 		{"record at the start", data(90), "application_data 0+95 body 5\n"},
 		{"handshake at the start", clientHello, "handshake 0+249 body 5\n"},
 		{"cut record at the start", long[:500], "application_data 0+500 body 5\n"},
@@ -114,11 +101,7 @@ func TestResync(t *testing.T) {
 		{"cut handshake inside is no evidence", cat(long[5000:5300], clientHello[:200]), "opaque 500\n"},
 		{"nothing", long[5000:5300], "opaque 300\n"},
 		{"zeroes", make([]byte, 100), "opaque 100\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no record is opaque and the next one is found.
@@ -140,22 +123,7 @@ func TestGarbage(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	first := scanAll(t, s, clientHello, change, data(90))
-	scanAll(t, s, data(70)[:3])
-	before := *s
-	var again []parsers.Span
-	for _, b := range [][]byte{clientHello, change, data(90), data(70)[:2], {0}, data(3000)[:1448]} {
-		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, b)
-		again = append(again, spans...)
-	}
-	if diff := cmp.Diff(showSpans(first), showSpans(again[:3])); diff != "" {
-		t.Error(diff)
-	}
-	if *s != before {
-		t.Errorf("Rescan changed the scanner from %+v to %+v", before, *s)
-	}
-	if got := showSpans(scanAll(t, s, data(70)[3:])); got != "application_data 3+72 body 2\n" {
-		t.Error(got)
-	}
+	suite.Rescan(t, s, func() any { return *s }, [][]byte{clientHello, change, data(90), data(70)[:3]},
+		data(70)[:2], []byte{0}, data(3000)[:1448])
+	suite.Shows(t, s, "application_data 3+72 body 2\n", data(70)[3:])
 }

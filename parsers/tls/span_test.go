@@ -15,7 +15,7 @@ var suite = parsertest.Suite[[]byte]{
 	},
 }
 
-var scanAll, checkSpans, showSpans = suite.ScanAll, suite.CheckSpans, suite.Show
+var scanAll, showSpans = suite.ScanAll, suite.Show
 
 func newScanner() parsers.Scanner { return NewScanner(testID) }
 

@@ -1,10 +1,10 @@
 package websocket
 
 import (
-	"errors"
 	"testing"
 
 	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // messages are frames and heads of all kinds.
@@ -62,9 +62,7 @@ func FuzzParse(f *testing.F) {
 		}
 		m, n, err := Parse(b)
 		if err != nil {
-			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("untyped error %v", err)
-			}
+			parsertest.Typed(t, err)
 			return
 		}
 		if n != m.Length || n > len(b) || m.Body > n || m.Body < 2 {

@@ -1,11 +1,10 @@
 package websocket
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 func TestParse(t *testing.T) {
@@ -51,8 +50,8 @@ func TestParse(t *testing.T) {
 			}
 		case err == nil || tt.err == "" || !strings.Contains(err.Error(), tt.err):
 			t.Errorf("%s: error %v, want one with %q", tt.name, err, tt.err)
-		case errors.Is(err, parsers.ErrCut) == errors.Is(err, parsers.ErrMalformed):
-			t.Errorf("%s: untyped error %v", tt.name, err)
+		default:
+			parsertest.Typed(t, err)
 		}
 	}
 }

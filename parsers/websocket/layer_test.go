@@ -33,13 +33,9 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l websocket.Layer
-	parser := gopacket.NewDecodingLayerParser(websocket.LayerTypeWebSocket, &l)
-	var decoded []gopacket.LayerType
 	head := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n"
-	if err := parser.DecodeLayers([]byte(head+"\x82\x00\x8a\x01x"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 3 || l.Name != websocket.Pong || len(l.Payload) != 0 || l.LayerType() != websocket.LayerTypeWebSocket {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, head+"\x82\x00\x8a\x01x", websocket.LayerTypeWebSocket, websocket.LayerTypeWebSocket, websocket.LayerTypeWebSocket)
+	if l.Name != websocket.Pong {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

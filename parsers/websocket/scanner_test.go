@@ -18,11 +18,7 @@ func TestScan(t *testing.T) {
 	pub := frame(0x82, publish("a/b", 5, "body"))
 	two := frame(0x82, cat(publish("a/b", 5, "body"), publish("c", 6, "x")))
 	straddling := cat(frame(0x82, publish("a/b", 5, "body")[:6]), frame(0x82, publish("a/b", 5, "body")[6:]))
-	for _, tt := range []struct {
-		name   string
-		pieces [][]byte
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[[]byte]{
 		{"server", [][]byte{cat(answer("mqtt"), pub, frame(0x82, []byte("\xd0\x00")))}, `
 UPGRADE 0+159 body 159
 PUBLISH 0+15 body 11 "a/b" hole 9 counter 0
@@ -83,14 +79,7 @@ PUBLISH 0+15 body 11 "a/b" hole 9 counter 0
 opaque 18
 PUBLISH 0+15 body 11 "a/b" hole 9 counter 0
 `},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := showSpans(scanAll(t, newScanner(), tt.pieces...))
-			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-				t.Error(diff)
-			}
-		})
-	}
+	})
 }
 
 // TestClassesAndKeys holds that what is inside says what a message is like.
@@ -164,11 +153,7 @@ func TestResync(t *testing.T) {
 	long := frame(0x82, publish("a/long/topic", 0, strings.Repeat("body ", 200)))
 	next := frame(0x82, publish("a/b/c", 0, "next"))
 	const found = "PUBLISH 0+15 body 11 \"a/b/c\"\n"
-	for _, tt := range []struct {
-		name    string
-		segment []byte
-		want    string
-	}{
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[[]byte]{
 		{"at the start", next, found},
 		{"masked at the start", masked(5, next), "PUBLISH 0+19 body 15 \"a/b/c\" mask 2+4 phase 0\n"},
 		{"ping at the start", frame(0x82, []byte("\xc0\x00")), "PINGREQ 0+4 body 4\n"},
@@ -177,9 +162,5 @@ func TestResync(t *testing.T) {
 		{"inside, masked", cat(long[500:], masked(5, next)), "opaque 521\nPUBLISH 0+19 body 15 \"a/b/c\" mask 2+4 phase 0\n"},
 		{"inside, the last cut", cat(long[500:], next, next, long[:40]), "opaque 521\n" + found + found + "PUBLISH 0+40 body 21 \"a/long/topic\"\n"},
 		{"nothing", long[500:700], "opaque 200\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
-		})
-	}
+	})
 }

@@ -1,10 +1,9 @@
 package zmtp
 
 import (
-	"errors"
 	"testing"
 
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 // FuzzScanner scans arbitrary bytes in pieces that other arbitrary bytes say the
@@ -49,9 +48,7 @@ func FuzzParse(f *testing.F) {
 		}
 		u, n, err := Parse(b, subscriber)
 		if err != nil {
-			if !errors.Is(err, parsers.ErrCut) && !errors.Is(err, parsers.ErrMalformed) {
-				t.Fatalf("untyped error %v", err)
-			}
+			parsertest.Typed(t, err)
 			return
 		}
 		if bad != ok || n != u.Length || n > len(b) {

@@ -37,12 +37,8 @@ func TestLayerErrors(t *testing.T) {
 
 func TestLayerParser(t *testing.T) {
 	var l zmtp.Layer
-	parser := gopacket.NewDecodingLayerParser(zmtp.LayerTypeZMTP, &l)
-	var decoded []gopacket.LayerType
-	if err := parser.DecodeLayers([]byte("\x00\x01a\x00\x01b"), &decoded); err != nil {
-		t.Fatal(err)
-	}
-	if len(decoded) != 2 || l.Name != zmtp.Message || len(l.Payload) != 0 || l.LayerType() != zmtp.LayerTypeZMTP {
-		t.Errorf("decoded %v, last %v", decoded, l.Name)
+	parsertest.LayerParser(t, &l, "\x00\x01a\x00\x01b", zmtp.LayerTypeZMTP, zmtp.LayerTypeZMTP)
+	if l.Name != zmtp.Message {
+		t.Errorf("the last is %v", l.Name)
 	}
 }

@@ -1,14 +1,11 @@
 package zmtp
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
-	"sheaf/parsers"
+	"sheaf/parsers/parsertest"
 )
 
 var messages = []struct {
@@ -48,7 +45,7 @@ var messages = []struct {
 	{"subscriber's empty message", message3(""), true, "MESSAGE 2 0@2+0", ""},
 }
 
-func showUnit(u Unit) string {
+func showUnit(u Unit, _ []byte) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%v %d", u.Name, u.Length)
 	for _, f := range u.Frames {
@@ -59,19 +56,11 @@ func showUnit(u Unit) string {
 
 func TestParse(t *testing.T) {
 	for _, tt := range messages {
-		u, n, err := Parse(cat(tt.bytes, []byte{0}), tt.subscriber)
-		if err != nil || n != len(tt.bytes) {
-			t.Errorf("%s: %d bytes, error %v", tt.name, n, err)
-			continue
-		}
-		if diff := cmp.Diff(tt.want, showUnit(u)); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-		for i := range tt.bytes {
-			if _, _, err := Parse(tt.bytes[:i], tt.subscriber); err != parsers.ErrCut {
-				t.Errorf("%s: %d bytes of it: error %v", tt.name, i, err)
-			}
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			parse := func(b []byte) (Unit, int, error) { return Parse(b, tt.subscriber) }
+			parsertest.Parses(t, parse, showUnit, tt.bytes, tt.want)
+			parsertest.CutShort(t, parse, tt.bytes)
+		})
 	}
 	b := message3("weather", "41")
 	if u, _, err := Parse(b, false); err != nil || string(u.Frames[1].Bytes(b)) != "41" {
@@ -80,22 +69,27 @@ func TestParse(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	for _, tt := range []struct{ name, bytes, want string }{
-		{"flags", "\x08\x00", "flags"},
-		{"command with more", "\x05\x02\x01a", "flags"},
-		{"size", "\x02\x00\x00\x00\x01", "larger"},
-		{"later flags", "\x01\x01a\x09", "byte 3"},
-		{"signature", "\xff123456789", "signature"},
-		{"version 2", "\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x02", "version"},
-		{"command without a name", "\x04\x02\x00a", "no name"},
-		{"command of one byte", "\x04\x01\x01", "no name"},
-		{"command with a long name", "\x04\x02\x02a", "no name"},
-		{"command that is no name", "\x04\x03\x02\x01a", "no name"},
+	for _, tt := range []struct {
+		name, bytes string
+		want        fault
+		off         int
+	}{
+		{"flags", "\x08\x00", faultFlags, 0},
+		{"command with more", "\x05\x02\x01a", faultFlags, 0},
+		{"size", "\x02\x00\x00\x00\x01", faultSize, 0},
+		{"later flags", "\x01\x01a\x09", faultFlags, 3},
+		{"signature", "\xff123456789", faultSignature, 0},
+		{"version 2", "\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f\x02", faultVersion, 0},
+		{"command without a name", "\x04\x02\x00a", faultCommand, 0},
+		{"command of one byte", "\x04\x01\x01", faultCommand, 0},
+		{"command with a long name", "\x04\x02\x02a", faultCommand, 0},
+		{"command that is no name", "\x04\x03\x02\x01a", faultCommand, 0},
 	} {
-		_, _, err := Parse([]byte(tt.bytes), false)
-		var e *parsers.Error
-		if !errors.As(err, &e) || !errors.Is(err, parsers.ErrMalformed) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := Parse([]byte(tt.bytes), false)
+			if e := parsertest.Malformed(t, err, faults[tt.want].what); e.Off != tt.off {
+				t.Errorf("%v, want it at byte %d", err, tt.off)
+			}
+		})
 	}
 }

@@ -9,11 +9,7 @@ import (
 )
 
 func TestProbe(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		payload []byte
-		want    parsers.Confidence
-	}{
+	parsertest.Probes[[]byte]{
 		{"greeting", greeting("NULL"), parsers.Strong},
 		{"signature", greeting("NULL")[:10], parsers.Strong},
 		{"signature and version", greeting("NULL")[:11], parsers.Strong},
@@ -39,11 +35,7 @@ func TestProbe(t *testing.T) {
 		{"Kafka", []byte("\x00\x00\x00\x15\x00\x12\x00\x00\x00\x00\x00\x81\x00\x07rdkafka\x00\x00\x00\x00"), parsers.None},
 		{"zeroes", make([]byte, 100), parsers.None},
 		{"nothing", nil, parsers.None},
-	} {
-		if got := Probe(tt.payload); got != tt.want {
-			t.Errorf("%s: %d, want %d", tt.name, got, tt.want)
-		}
-	}
+	}.Check(t, Probe)
 }
 
 func TestProbeRandom(t *testing.T) {

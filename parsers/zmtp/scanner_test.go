@@ -50,11 +50,7 @@ func TestScanMessages(t *testing.T) {
 func TestScanSplits(t *testing.T) {
 	m := message3("weather", "41 degrees")
 	large := message3("a", strings.Repeat("x", 300))
-	for _, tt := range []struct {
-		name   string
-		pieces [][]byte
-		want   string
-	}{
+	suite.Scans(t, newScanner, parsertest.Streams[[]byte]{
 		{"in the body", parsertest.Cut(m, 14), `
 MESSAGE 0+14 body 11 "weather"
 MESSAGE 14+7 body 0
@@ -91,12 +87,7 @@ COMMAND 0+1 body 1
 COMMAND 1+7 body 7
 SUBSCRIBE 8+11 body 11
 `},
-	} {
-		got := showSpans(scanAll(t, NewScanner(testID), tt.pieces...))
-		if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), got); diff != "" {
-			t.Errorf("%s: %s", tt.name, diff)
-		}
-	}
+	})
 }
 
 func TestKeys(t *testing.T) {
@@ -105,16 +96,12 @@ func TestKeys(t *testing.T) {
 	if a != key(message3("a", "22")) || a != key(message3("a", "2", "3")) || key(message3("1")) != key(message3("22")) {
 		t.Error("the body is in the key")
 	}
-	for name, other := range map[string]uint64{
+	parsertest.InKey(t, a, map[string]uint64{
 		"topic":    key(message3("b", "1")),
 		"name":     key(command("SUBSCRIBE", "a")),
 		"protocol": NewScanner(testID+1).Scan(nil, message3("a", "1"))[0].Key,
 		"length":   key(message3(strings.Repeat("a", 300), "1")),
-	} {
-		if a == other {
-			t.Errorf("%s is not in the key", name)
-		}
-	}
+	})
 }
 
 // TestSubscriber holds that messages are subscriptions where the handshake said
@@ -137,11 +124,7 @@ func TestSubscriber(t *testing.T) {
 func TestResync(t *testing.T) {
 	long := message3("a", strings.Repeat("body ", 200))
 	next := message3("sports.football", "43")
-	for _, tt := range []struct {
-		name    string
-		segment []byte
-		want    string
-	}{
+	suite.Resync(t, newScanner, long[:300], parsertest.AfterLoss[[]byte]{
 		{"message at the start", next, "MESSAGE 0+21 body 19 \"sports.football\"\n"},
 		{"one frame at the start", message3("hello"), "MESSAGE 0+7 body 2\n"},
 		{"command at the start", command("PING", "\x00\x64"), "PING 0+9 body 7\n"},
@@ -152,11 +135,7 @@ func TestResync(t *testing.T) {
 		{"nothing", long[500:700], "opaque 200\n"},
 		{"zeroes", make([]byte, 100), "opaque 100\n"},
 		{"one frame inside is no evidence", cat(long[500:510], message3("hello")), "opaque 17\n"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			suite.Resync(t, newScanner(), long[:300], tt.segment, tt.want)
-		})
-	}
+	})
 }
 
 // TestGarbage holds that what is no message is opaque and the next one is found.
@@ -174,23 +153,8 @@ func TestGarbage(t *testing.T) {
 
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
-	first := scanAll(t, s, ready("SUB"), message3("weather", "1"))
 	cutOff := message3("weather", "body")
-	scanAll(t, s, cutOff[:4])
-	before := s.Grammar
-	var again []parsers.Span
-	for _, b := range [][]byte{ready("SUB"), message3("weather", "1"), greeting("NULL")[:10], cutOff[:3], {0}} {
-		spans := s.Rescan(nil, b)
-		checkSpans(t, spans, b)
-		again = append(again, spans...)
-	}
-	if diff := cmp.Diff(showSpans(first), showSpans(again[:2])); diff != "" {
-		t.Error(diff)
-	}
-	if s.Grammar != before {
-		t.Error("Rescan changed the scanner")
-	}
-	if got := showSpans(scanAll(t, s, cutOff[4:])); got != "MESSAGE 4+11 body 7\n" {
-		t.Error(got)
-	}
+	suite.Rescan(t, s, func() any { return s.Grammar }, [][]byte{ready("SUB"), message3("weather", "1"), cutOff[:4]},
+		greeting("NULL")[:10], cutOff[:3], []byte{0})
+	suite.Shows(t, s, "MESSAGE 4+11 body 7\n", cutOff[4:])
 }
