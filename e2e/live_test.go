@@ -118,6 +118,10 @@ func (m *measurement) report(t *testing.T, what string) {
 // window is how long a segment may wait, the default.
 const window = 5 * time.Millisecond
 
+// usual is how long a notification to one of 100 subscribers takes over plain
+// forwarding at the median, at most, on a machine with two cores to itself.
+const usual = 3500 * time.Microsecond
+
 // What a notification to 100 subscribers takes on the link, and how much later
 // it comes than over plain forwarding.
 func TestFanOut(t *testing.T) {
@@ -135,8 +139,10 @@ func TestFanOut(t *testing.T) {
 		if b := m.perMessage(); b > 4.0 {
 			t.Errorf("%.2f bytes per delivered message, more than 4.0", b)
 		}
-		within("added at p50", m.Latency.P50-plain.Latency.P50, 2*time.Millisecond)
-		within("added at p99", m.Latency.P99-plain.Latency.P99, window+5*time.Millisecond)
+		// Where plain forwarding takes longer than usual, all else does.
+		slow := max(1, float64(plain.Latency.P50)/float64(usual))
+		within("added at p50", m.Latency.P50-plain.Latency.P50, time.Duration(slow*float64(2*time.Millisecond)))
+		within("added at p99", m.Latency.P99-plain.Latency.P99, time.Duration(slow*float64(window+5*time.Millisecond)))
 	})
 	wantNothingLost(t, gateways...)
 	reportGateways(t, gateways...)
