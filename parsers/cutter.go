@@ -22,8 +22,9 @@ type Grammar interface {
 	// lay in one piece. All of whole but its protocol is zero. Len is to be
 	// the message's size, 0 when that is not known yet; where it is no more than
 	// b has, the message is there and ends as it should. Event may borrow from b.
-	// Of a message that is Short only Name and Class count, as far as b tells;
-	// as many bytes as NewCutter was told of are never Short. b is borrowed until Front returns.
+	// Of a message that is Short only Name and Class count, as far as b tells; as
+	// many bytes as NewCutter was told of are never Short. b is borrowed until Front
+	// returns.
 	Front(b []byte, whole *Span) Verdict
 	// Rest goes on with a message whose front was Good, of which p holds what
 	// follows its first at bytes. It returns how many bytes of p are the

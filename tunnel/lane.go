@@ -138,8 +138,9 @@ func (l *Lane) Overhead() int {
 
 // What a packet with one small frame costs over IPv4, in bytes. QUIC as measured
 // by TestOverhead, 59.9 to 60.6; where no answer carries an acknowledgement
-// within 25 ms, a bare one, about 50, comes on top. TCP: IP 20, TCP with timestamps 32; TLS adds 5 for the record,
-// 1 for its type and 16 for the tag. A bare acknowledgement is 52.
+// within 25 ms, a bare one, about 50, comes on top. TCP: IP 20, TCP with timestamps
+// 32; TLS adds 5 for the record, 1 for its type and 16 for the tag. A bare
+// acknowledgement is 52.
 const (
 	overheadQUIC  = 60
 	overheadPlain = 52

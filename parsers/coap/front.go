@@ -53,8 +53,8 @@ type front struct {
 // request says whether the message asks for something.
 func (f *front) request() bool { return f.code>>5 == 0 && f.code != 0 }
 
-// parseFront reads a datagram into f, which is zero. Where there is a fault, f.body is about
-// where.
+// parseFront reads a datagram into f, which is zero. Where there is a fault,
+// f.body is about where.
 func parseFront(b []byte, f *front) fault {
 	if len(b) < headSize {
 		return faultHeader

@@ -56,8 +56,9 @@ type front struct {
 }
 
 // parseFront reads the beginning of a message into f, which is zero. It returns
-// short when it needs more bytes, of which maxFront are always enough and the whole message is
-// too. What it says does not depend on the bytes after those it needs.
+// short when it needs more bytes, of which maxFront are always enough and the
+// whole message is too. What it says does not depend on the bytes after those it
+// needs.
 func parseFront(b []byte, s side, f *front) fault {
 	if len(b) < headSize {
 		if len(b) > 0 && b[0] > maxMessage>>24 {

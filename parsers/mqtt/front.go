@@ -51,9 +51,9 @@ var firstByte = func() (ok [256]bool) {
 }()
 
 // parseFront reads the beginning of a message into f, which is zero. It returns
-// short when it needs more bytes, of which maxFront are always enough and the whole message
-// is too. What it says does not depend on the bytes after those it needs.
-// version is the flow's, 0 when unknown.
+// short when it needs more bytes, of which maxFront are always enough and the
+// whole message is too. What it says does not depend on the bytes after those it
+// needs. version is the flow's, 0 when unknown.
 func parseFront(b []byte, version uint8, f *front) fault {
 	if len(b) == 0 {
 		return short

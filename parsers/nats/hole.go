@@ -71,9 +71,9 @@ func isInbox(s []byte) bool {
 	return len(s) > len(prefix) && s[0] == '_' && string(s[:len(prefix)]) == prefix
 }
 
-// addInbox adds an inbox of the flow's own, if what begins like one is. One that a client makes
-// for all of its requests ends in a token for each of them, which some count up
-// and others draw at random: the latter belongs to the message.
+// addInbox adds an inbox of the flow's own, if what begins like one is. One that
+// a client makes for all of its requests ends in a token for each of them, which
+// some count up and others draw at random: the latter belongs to the message.
 func addInbox(sp *parsers.Span, b []byte, a arg) {
 	s := a.of(b)
 	first := bytes.IndexByte(s, '.')

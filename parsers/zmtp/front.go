@@ -88,9 +88,9 @@ type front struct {
 }
 
 // parseFront reads the beginning of a message into f, which is zero. It returns
-// short when it needs more bytes, of which maxFront are always enough and the whole message is
-// too. What it says does not depend on the bytes after those it needs. Where the
-// flow is a subscriber's, messages may be subscriptions.
+// short when it needs more bytes, of which maxFront are always enough and the
+// whole message is too. What it says does not depend on the bytes after those it
+// needs. Where the flow is a subscriber's, messages may be subscriptions.
 func parseFront(b []byte, subscriber bool, f *front) fault {
 	if len(b) == 0 {
 		return short
