@@ -376,7 +376,6 @@ func TestPeerThatSpeaksNonsense(t *testing.T) {
 				}
 				b := newBench(t)
 				defer b.stop()
-				b.next[0] = make(chan stream, 1)
 				err := b.ends[0].epoch(t.Context(), w[0])
 				if !errors.Is(err, ErrPeer) {
 					t.Errorf("error %v", err)
