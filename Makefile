@@ -5,7 +5,7 @@ FUZZTIME  ?= 30s
 CAPTURES  ?= ../shared/captures
 PACKAGES  := ./...
 
-.PHONY: help build test lint fuzz bench demo e2e captures
+.PHONY: help build test race lint fuzz bench demo e2e captures
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -15,6 +15,9 @@ build: ## build bin/sheaf
 
 test: lint ## run the linters and all tests
 	$(GO) test $(PACKAGES)
+
+race: ## the packages that have goroutines, under the race detector; 2 minutes
+	$(GO) test -race ./engine ./netstack ./tunnel ./tools/demo
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not gofmt-ed:'; gofmt -l $$(git ls-files '*.go'); exit 1; }
