@@ -341,12 +341,10 @@ func (w *walk) terminus() (address place) {
 	if w.bad != ok || !v.isList() || v.count == 0 {
 		return address
 	}
-	in := walk{b: w.b, at: v.off, limit: v.off + v.len, left: v.count}
-	a := in.next()
-	if a.isText() {
-		in.need(a)
+	var a value
+	if w.bad = readValue(w.b, v.off, v.off+v.len, &a); w.bad == ok && a.isText() {
+		w.need(a)
 		address = place{a.off, a.len}
 	}
-	w.bad = in.bad
 	return address
 }

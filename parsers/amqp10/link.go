@@ -2,7 +2,6 @@ package amqp10
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 
 	"sheaf/parsers"
@@ -56,8 +55,10 @@ func (l *links) attach(channel uint16, handle uint32, address []byte) {
 
 // room returns a place for a link.
 func (l *links) room() *link {
-	if i := slices.IndexFunc(l.list, func(k link) bool { return !k.attached }); i >= 0 {
-		return &l.list[i]
+	for i := range l.list {
+		if k := &l.list[i]; !k.attached {
+			return k
+		}
 	}
 	if len(l.list) < maxLinks {
 		l.list = append(l.list, link{})

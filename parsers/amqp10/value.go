@@ -58,6 +58,10 @@ func readValue(b []byte, at, limit int, v *value) fault {
 		if b[at] != codeDescribed {
 			return readPlain(b, at, limit, v)
 		}
+		if at+3 < min(len(b), limit) && b[at+1] == codeUlong8 { // nearly always
+			at += 3
+			continue
+		}
 		var descriptor value
 		if bad := readPlainValue(b, at+1, limit, &descriptor); bad != ok {
 			return bad
