@@ -31,7 +31,7 @@ const MaxHoles = 6
 // without the mask. It is the first hole of its span.
 type Hole struct {
 	Off     int      // offset inside the span
-	Len     int      // bytes, 1 to 8 for HoleBig; 1 to 19 digits for HoleDecimal; 1 to MaxHoleText for HoleText; 4 or 0 for HoleMask
+	Len     int      // bytes, 1 to 8 for HoleBig; 1 to MaxHoleDigits for HoleDecimal; 1 to MaxHoleText for HoleText; 4 or 0 for HoleMask
 	Kind    HoleKind // how the bytes make a number
 	Counter uint8    // which of the flow's counters it follows, 0 to NumCounters-1
 	Step    uint8    // what the next value is expected to add: 0 constant, 1 counts up; 0 for HoleText and HoleMask
@@ -39,8 +39,10 @@ type Hole struct {
 	Key     uint32   // HoleMask: the key, its first byte the most significant; else 0
 }
 
-// MaxHoleText is the longest HoleText, bytes.
-const MaxHoleText = 64
+const (
+	MaxHoleText   = 64 // the longest HoleText, bytes
+	MaxHoleDigits = 19 // the longest HoleDecimal: what always fits 64 bits
+)
 
 // NumCounters is how many counters the core keeps for a flow. Protocols that run
 // over others leave them the last one.

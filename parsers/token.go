@@ -53,14 +53,25 @@ func DecimalEnd(b []byte, at int) int {
 	for end < len(b) && b[end]-'0' <= 9 {
 		end++
 	}
-	if n := end - at; n > maxDigits || n > 1 && b[at] == '0' {
+	if n := end - at; n > MaxHoleDigits || n > 1 && b[at] == '0' {
 		return at
 	}
 	return end
 }
 
-// maxDigits are what always fits 64 bits.
-const maxDigits = 19
-
 // IsDecimal says whether b can be a HoleDecimal.
 func IsDecimal(b []byte) bool { return len(b) > 0 && DecimalEnd(b, 0) == len(b) }
+
+// Decimal reads a decimal number of at most nine digits, leading zeros among them.
+func Decimal(b []byte) (n int, ok bool) {
+	if len(b) == 0 || len(b) > 9 {
+		return 0, false
+	}
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n, true
+}

@@ -41,7 +41,7 @@ func TestDecimalEnd(t *testing.T) {
 		after := rapid.SampledFrom([]string{"", ".", "/:;", "\xb0\x00 and more", "e3"}).Draw(t, "after")
 		want := len(before) + len(digits)
 		n, err := strconv.ParseUint(digits, 10, 64)
-		good := err == nil && strconv.FormatUint(n, 10) == digits && len(digits) <= maxDigits
+		good := err == nil && strconv.FormatUint(n, 10) == digits && len(digits) <= MaxHoleDigits
 		if !good {
 			want = len(before)
 		}
@@ -77,5 +77,17 @@ func BenchmarkDecimalEnd(b *testing.B) {
 	p := []byte("1795988128205000000.3 and more")
 	for b.Loop() {
 		DecimalEnd(p, 0)
+	}
+}
+
+func TestDecimal(t *testing.T) {
+	for s, want := range map[string]int{
+		"0": 0, "7": 7, "042": 42, "999999999": 999_999_999,
+		"": -1, "1000000000": -1, "-1": -1, "1x": -1, "/": -1, ":": -1,
+	} {
+		n, ok := Decimal([]byte(s))
+		if ok != (want >= 0) || ok && n != want {
+			t.Errorf("%q: %d, %v", s, n, ok)
+		}
 	}
 }

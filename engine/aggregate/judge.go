@@ -1,7 +1,6 @@
 package aggregate
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math/bits"
 
@@ -148,7 +147,7 @@ func (w *writer) judge(s *span) (key uint64, template uint32) {
 	common := &w.slots.table[shared]
 	near := likeness(common.body(0), s.body)
 	margin := 4 + len(s.body)/16
-	if len(w.current.members) > 1 || near+margin >= len(s.body) || common.has(s.body) {
+	if len(w.current.members) > 1 || near+margin >= len(s.body) || common.find(s.body) >= 0 {
 		w.stats.Hits[HitContent]++
 		return key, 0
 	}
@@ -176,7 +175,7 @@ func (w *writer) judgeNoise(s *span, key uint64) uint64 {
 	mine, mineKnown := w.slotOf[own]
 	common, known := w.slotOf[key]
 	if known {
-		if t := &w.slots.table[common]; similar(t.body(0), s.body) || t.has(s.body) {
+		if t := &w.slots.table[common]; similar(t.body(0), s.body) || t.find(s.body) >= 0 {
 			w.stats.Hits[HitContent]++
 			return key
 		}
@@ -194,16 +193,6 @@ func (w *writer) judgeNoise(s *span, key uint64) uint64 {
 		return own
 	}
 	return key
-}
-
-// has tells whether the slot remembers a body.
-func (s *slot) has(body []byte) bool {
-	for k := range s.count {
-		if bytes.Equal(s.body(k), body) {
-			return true
-		}
-	}
-	return false
 }
 
 // likeness returns how many bytes of b are where a has the same, counted from the

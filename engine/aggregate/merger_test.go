@@ -118,14 +118,20 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// A group whose members are those of a known set waits for nobody.
-func TestComplete(t *testing.T) {
+// knownSet is a fan-out to ten whose set is known.
+func knownSet(t *testing.T) (*pair, *fanout) {
 	p := newPair(t, Config{})
 	f := newFanout(10)
 	for range 3 {
 		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
 		p.due(f.now + 40*ms)
 	}
+	return p, f
+}
+
+// A group whose members are those of a known set waits for nobody.
+func TestComplete(t *testing.T) {
+	p, f := knownSet(t)
 	m := &p.ends[1].Merger
 	n := 0
 	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
@@ -183,12 +189,7 @@ func TestAlone(t *testing.T) {
 
 // A segment like no other goes with a known set that is complete.
 func TestAloneBesideASet(t *testing.T) {
-	p := newPair(t, Config{})
-	f := newFanout(10)
-	for range 3 {
-		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
-		p.due(f.now + 40*ms)
-	}
+	p, f := knownSet(t)
 	m := &p.ends[1].Merger
 	n := 0
 	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
@@ -214,12 +215,7 @@ func TestHalfOfASet(t *testing.T) {
 }
 
 func testHalf(t *testing.T, way int) {
-	p := newPair(t, Config{})
-	f := newFanout(10)
-	for range 3 {
-		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
-		p.due(f.now + 40*ms)
-	}
+	p, f := knownSet(t)
 	m := &p.ends[way].Merger
 	n := 0
 	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {

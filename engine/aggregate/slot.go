@@ -1,5 +1,7 @@
 package aggregate
 
+import "bytes"
+
 const (
 	// slotDepth is how many bodies a slot remembers: copies of one message can
 	// be a round trip apart.
@@ -41,6 +43,16 @@ type setMember struct {
 
 // body returns the k-th newest body.
 func (s *slot) body(k int) []byte { return s.bodies[(s.newest+slotDepth-k)%slotDepth] }
+
+// find returns which of the newest bodies is the same, -1 when none is.
+func (s *slot) find(body []byte) int {
+	for k := range s.count {
+		if bytes.Equal(s.body(k), body) {
+			return k
+		}
+	}
+	return -1
+}
 
 // slots is the table of slots, in order of use. It is bounded in number and in
 // bytes; what was used longest ago gives way.

@@ -1,8 +1,6 @@
 package aggregate
 
 import (
-	"bytes"
-
 	"sheaf/parsers"
 	"sheaf/tunnel/wire"
 )
@@ -158,12 +156,7 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 	sl := &m.slots.table[s.slot]
 	depth := -1
 	if !c.Reading() {
-		for k := range sl.count {
-			if bytes.Equal(sl.body(k), s.body) {
-				depth = k
-				break
-			}
-		}
+		depth = sl.find(s.body)
 	}
 	first := 0
 	if sl.count > 0 {

@@ -42,14 +42,8 @@ func trustHoles(s *parsers.Span, b []byte) bool {
 				return false
 			}
 		case parsers.HoleDecimal:
-			// 19 digits always fit 64 bits
-			if h.Len > 19 || h.Len > 1 && b[h.Off] == '0' {
+			if !parsers.IsDecimal(b[h.Off:at]) {
 				return false
-			}
-			for _, d := range b[h.Off:at] {
-				if d < '0' || d > '9' {
-					return false
-				}
 			}
 		case parsers.HoleText:
 			if h.Len > parsers.MaxHoleText || h.Step != 0 {

@@ -314,10 +314,6 @@ func (w *walk) need(v value) {
 	}
 }
 
-// small is the size of a value with its constructor, by the constructor's high
-// half, where that says it.
-var small = [16]uint8{4: 1, 5: 2, 6: 3, 7: 5, 8: 9, 9: 17}
-
 // number returns the next element, which is an unsigned number or null, and its
 // place.
 func (w *walk) number(p *place) value {

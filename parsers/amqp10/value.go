@@ -85,27 +85,25 @@ func readPlainValue(b []byte, at, limit int, v *value) fault {
 	return readPlain(b, at, limit, v)
 }
 
+// small is the size of a value with its constructor, by the constructor's high
+// half, where that says it.
+var small = [16]uint8{4: 1, 5: 2, 6: 3, 7: 5, 8: 9, 9: 17}
+
 // readPlain reads a value by its constructor (1.2.3), of which b has the first
 // byte.
 func readPlain(b []byte, at, limit int, v *value) fault {
 	code := b[at]
+	if n := int(small[code>>4]); n > 0 {
+		if at+n > limit {
+			return faultTooLong
+		}
+		*v = value{code: code, off: at + 1, len: n - 1, end: at + n}
+		return ok
+	}
 	at++
-	*v = value{code: code, off: at}
-	prefix := 0
+	prefix := 1
 	switch code >> 4 {
-	case 0x4:
-	case 0x5:
-		v.len = 1
-	case 0x6:
-		v.len = 2
-	case 0x7:
-		v.len = 4
-	case 0x8:
-		v.len = 8
-	case 0x9:
-		v.len = 16
 	case 0xa, 0xc, 0xe:
-		prefix = 1
 	case 0xb, 0xd, 0xf:
 		prefix = 4
 	default:
@@ -114,15 +112,12 @@ func readPlain(b []byte, at, limit int, v *value) fault {
 	if at+prefix > limit {
 		return faultTooShort
 	}
-	if prefix > 0 {
-		n, bad := length(b, at, prefix)
-		if bad != ok {
-			return bad
-		}
-		v.off += prefix
-		v.len = n
+	n, bad := length(b, at, prefix)
+	if bad != ok {
+		return bad
 	}
-	v.end = v.off + v.len
+	at += prefix
+	*v = value{code: code, off: at, len: n, end: at + n}
 	if v.end > limit {
 		return faultTooLong
 	}
@@ -132,14 +127,10 @@ func readPlain(b []byte, at, limit int, v *value) fault {
 	if v.len < prefix {
 		return faultTooShort
 	}
-	n, bad := length(b, v.off, prefix)
-	if bad != ok {
-		return bad
-	}
 	v.off += prefix
 	v.len -= prefix
-	v.count = n
-	return ok
+	v.count, bad = length(b, at, prefix)
+	return bad
 }
 
 // length reads a length or a count of one or four bytes.

@@ -41,8 +41,8 @@ type front struct {
 	body    int   // offset of the data; the datagram's end when there is none
 }
 
-// parseFront reads a datagram, which is one message, into f. Where there is a
-// fault, f.body is about where.
+// parseFront reads a datagram, which is one message, into f, which is zero. Where
+// there is a fault, f.body is about where.
 func parseFront(b []byte, f *front) fault {
 	length, head, bad := lengths(b)
 	if bad != ok {

@@ -126,7 +126,7 @@ func (f *front) operation(b []byte, count uint8) fault {
 	case UNSUB:
 		f.sid = 1
 		if count == 2 {
-			if _, good := decimal(f.field(b, 2)); !good {
+			if _, good := parsers.Decimal(f.field(b, 2)); !good {
 				return faultNumber
 			}
 		}
@@ -148,7 +148,7 @@ func (f *front) operation(b []byte, count uint8) fault {
 			f.reply--
 		}
 	}
-	total, good := decimal(f.field(b, count))
+	total, good := parsers.Decimal(f.field(b, count))
 	if !good {
 		return faultNumber
 	}
@@ -156,7 +156,7 @@ func (f *front) operation(b []byte, count uint8) fault {
 		return faultSize
 	}
 	if headers {
-		if f.headers, good = decimal(f.field(b, count-1)); !good {
+		if f.headers, good = parsers.Decimal(f.field(b, count-1)); !good {
 			return faultNumber
 		}
 		if f.headers > total {
@@ -309,18 +309,4 @@ func printable(b []byte) bool {
 		}
 	}
 	return true
-}
-
-// decimal reads a decimal number of at most nine digits.
-func decimal(b []byte) (n int, good bool) {
-	if len(b) == 0 || len(b) > 9 {
-		return 0, false
-	}
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n, true
 }

@@ -29,7 +29,7 @@ func (f *front) addCounted(b []byte, s span, counter uint8) {
 	}
 	v := s.of(b)
 	at := len(v)
-	for at > 0 && len(v)-at < maxDigits && v[at-1]-'0' <= 9 {
+	for at > 0 && len(v)-at < parsers.MaxHoleDigits && v[at-1]-'0' <= 9 {
 		at--
 	}
 	for at < len(v)-1 && v[at] == '0' {
@@ -46,9 +46,6 @@ func (f *front) addCounted(b []byte, s span, counter uint8) {
 	}
 }
 
-// maxDigits are what always fits 64 bits.
-const maxDigits = 19
-
 // header looks for what a header tells of the frame. v is its value.
 func (f *front) header(b, name []byte, v span) fault {
 	switch string(name) {
@@ -64,17 +61,8 @@ func (f *front) header(b, name []byte, v span) fault {
 			v.off++
 			v.len--
 		}
-		if v.len == 0 || v.len > 9 {
-			return faultLength
-		}
-		n := 0
-		for _, c := range v.of(b) {
-			if c < '0' || c > '9' {
-				return faultLength
-			}
-			n = n*10 + int(c-'0')
-		}
-		if n > maxBody {
+		n, good := parsers.Decimal(v.of(b))
+		if !good || n > maxBody {
 			return faultLength
 		}
 		f.length = n
