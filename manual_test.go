@@ -149,7 +149,7 @@ func TestManualLimits(t *testing.T) {
 		"kinds of messages remembered at once": thousands(l.Slots),
 		"their bodies":                         thousands(l.Bodies>>20) + " MiB;",
 		"packets in a frame":                   thousands(l.Packets) + ", of " + thousands(l.Bytes>>20) + " MiB",
-		"a packet":                             thousands(wire.MaxPacket-1) + " bytes",
+		"a packet":                             thousands(wire.MaxPacket) + " bytes",
 	} {
 		if row := limits[name]; len(row) != 2 || !strings.HasPrefix(row[1], want) {
 			t.Errorf("docs/manual.md: %s: %q, want %s", name, row, want)

@@ -310,7 +310,7 @@ func (e *epoch) merge(dst []byte, batch []packet) (_ []byte, err error) {
 		if at, why, ok := m.Deadline(); ok && why == aggregate.FlushFull && at <= now {
 			dst = m.Flush(dst, now, why)
 		}
-		m.Add(p.at, p.data)
+		_ = m.Add(p.at, p.data) // counted by the Merger
 	}
 	if at, why, ok := m.Deadline(); ok && at <= now {
 		dst = m.Flush(dst, now, why)

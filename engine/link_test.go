@@ -385,6 +385,27 @@ func TestPeerThatSpeaksNonsense(t *testing.T) {
 	}
 }
 
+// What has no packet's length is left out and counted; the epoch goes on.
+func TestImpossibleLengths(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, wirePair(0, 1<<16))
+		defer b.stop()
+		b.send(0, "before")
+		b.ends[0].queue.put(time.Since(b.begin), nil, make([]byte, wire.MaxPacket+1))
+		b.send(0, "after")
+		time.Sleep(time.Second)
+		if got := fmt.Sprint(b.received(1)); got != "[before after]" {
+			t.Errorf("arrived: %s", got)
+		}
+		if sent, _ := b.ends[0].snapshot(); sent.Refused != 2 || sent.Packets != 2 {
+			t.Errorf("%d packets sent, %d refused", sent.Packets, sent.Refused)
+		}
+		if got := b.ends[0].epochs.Load(); got != 1 {
+			t.Errorf("%d epochs", got)
+		}
+	})
+}
+
 // A fault of the codec ends the epoch, not the process.
 func TestOwnFaultEndsTheEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -32,8 +32,8 @@
 // The package knows no goroutine, clock, log or I/O: time comes in as an
 // argument, and the same packets at the same times give the same frames.
 //
-// Limits: a packet longer than 65535 bytes, or that says another length than it
-// has, is carried as it is. Headers longer than 240 bytes likewise. Timestamps
+// Limits: a packet of more than 65575 bytes is refused. One that says another
+// length than it has is carried as it is; headers longer than 240 bytes likewise. Timestamps
 // that do not tick in milliseconds are predicted badly. A context is bound to
 // one lane; memory is bounded by wire.Limits and by age.
 package aggregate

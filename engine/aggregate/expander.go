@@ -129,7 +129,7 @@ func (x *Expander) build(g *group) error {
 			payload = x.payloadOf(g, i)
 			sum = checksum.Checksum(payload, 0)
 		}
-		if total := len(mb.layout.bytes) + len(payload); total >= wire.MaxPacket {
+		if len(mb.layout.bytes)+len(payload) > g.kind.longest() {
 			return bad("packet too long")
 		}
 		x.buf = appendHeader(x.buf, &mb.flow.key, &mb.fields, g.flags, len(payload), sum)

@@ -6,6 +6,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
 	"sheaf/parsers"
+	"sheaf/tunnel/wire"
 )
 
 const (
@@ -92,6 +93,16 @@ const (
 
 func (k kind) tcp() bool { return k == kindTCP4 || k == kindTCP6 }
 func (k kind) v4() bool  { return k == kindTCP4 || k == kindIP4 }
+
+// longest returns how many bytes a packet has at most: its length field has 16
+// bits, which in IPv6 do not count the header (RFC 791 section 3.1, RFC 8200
+// section 3).
+func (k kind) longest() int {
+	if k.v4() {
+		return 1<<16 - 1
+	}
+	return wire.MaxPacket
+}
 
 // kindOf returns the kind of group for a flow's segments. A fragment's key has
 // no ports, and so no TCP flow either.

@@ -2,6 +2,7 @@ package aggregate
 
 import (
 	"bytes"
+	"fmt"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -81,12 +82,23 @@ type source struct {
 	told   seqnum.Value  // what it acknowledged last without data; 0 for nothing
 }
 
+// ErrLength tells that bytes cannot be one IP packet: there are none, or more than
+// wire.MaxPacket, as in a jumbogram (RFC 2675) or a super-segment (BIG TCP).
+var ErrLength = fmt.Errorf("aggregate: an IP packet has 1 to %d bytes", wire.MaxPacket)
+
 // Add takes an IP packet, borrowed for the call. Time is whatever clock the
 // caller uses throughout; it must not run backwards. Once Deadline says
 // FlushFull the frame takes no more: an Add before the Flush panics.
-func (m *Merger) Add(now time.Duration, packet []byte) {
+//
+// The error is ErrLength, bare: the packet is not carried, counts as Refused in
+// Stats, and all else goes on. Whatever has the length of a packet is carried.
+func (m *Merger) Add(now time.Duration, packet []byte) error {
 	if m.pending.full {
 		panic("aggregate: Add to a full frame")
+	}
+	if len(packet) == 0 || len(packet) > wire.MaxPacket {
+		m.stats.Refused++
+		return ErrLength
 	}
 	m.stats.Packets++
 	m.stats.BytesIn += uint64(len(packet))
@@ -104,9 +116,10 @@ func (m *Merger) Add(now time.Duration, packet []byte) {
 	p.digest = wire.Digest(p.digest, packet)
 	l := &m.writer.memory.limits
 	if p.packets >= int(l.Packets) || p.packets >= int(l.Flows) ||
-		p.bytes >= int(l.Bytes)-wire.MaxPacket || len(m.store) >= maxStore {
+		p.bytes > int(l.Bytes)-wire.MaxPacket || len(m.store) >= maxStore {
 		p.full = true
 	}
+	return nil
 }
 
 // maxSteps bounds the search for a group to join.

@@ -43,7 +43,10 @@ func newPair(t tester, cfg Config) *pair {
 
 // add gives a packet to the merger of end d.
 func (p *pair) add(d int, now time.Duration, packet []byte) {
-	p.ends[d].Merger.Add(now, packet)
+	p.t.Helper()
+	if err := p.ends[d].Merger.Add(now, packet); err != nil {
+		p.t.Fatalf("%d bytes: %v", len(packet), err)
+	}
 	p.sent[d] = append(p.sent[d], append([]byte(nil), packet...))
 }
 

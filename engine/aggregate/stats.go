@@ -46,6 +46,7 @@ func (p Part) String() string {
 type Stats struct {
 	Packets     uint64
 	Verbatim    uint64 // packets carried as they are
+	Refused     uint64 // packets that were not carried, and are not in Packets: see ErrLength
 	Frames      uint64
 	BytesIn     uint64
 	BytesFrames uint64
@@ -67,6 +68,7 @@ type Stats struct {
 func (s *Stats) Accumulate(o *Stats) {
 	s.Packets += o.Packets
 	s.Verbatim += o.Verbatim
+	s.Refused += o.Refused
 	s.Frames += o.Frames
 	s.BytesIn += o.BytesIn
 	s.BytesFrames += o.BytesFrames

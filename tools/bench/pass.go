@@ -49,7 +49,7 @@ func (s *schedule) runLanes(ends [2]*aggregate.Lane, src source, warm int, g gau
 		start := g()
 		from := 0
 		for i, to := range b.ends {
-			merger.Add(b.at[i], b.bytes[from:to])
+			_ = merger.Add(b.at[i], b.bytes[from:to])
 			from = to
 		}
 		frame = merger.Flush(frame[:0], st.now, st.why)

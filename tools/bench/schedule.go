@@ -72,7 +72,9 @@ func newSchedule(src source) (*schedule, error) {
 		if err := advance(p.at, false); err != nil {
 			return nil, err
 		}
-		ends[p.dir].Merger.Add(p.at, p.data)
+		if err := ends[p.dir].Merger.Add(p.at, p.data); err != nil {
+			return nil, fmt.Errorf("packet %d: %w", s.packets+1, err)
+		}
 		s.packets++
 		if err := advance(p.at, true); err != nil {
 			return nil, err

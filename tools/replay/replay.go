@@ -158,8 +158,11 @@ func (r *Replay) Add(at time.Duration, packet []byte) error {
 	w.BytesIn += uint64(len(packet))
 	w.ledger.send(f, r.number, packet)
 	start := time.Now()
-	r.ends[f.dir].Merger.Add(at, packet)
+	err := r.ends[f.dir].Merger.Add(at, packet)
 	r.Encode += time.Since(start)
+	if err != nil {
+		return fmt.Errorf("packet %d: %w", r.number, err)
+	}
 	return r.advance(at, true)
 }
 

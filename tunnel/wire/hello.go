@@ -29,7 +29,7 @@ type Limits struct {
 
 // Absolute limits, whatever a peer proposes.
 const (
-	MaxPacket  = 1 << 16 // bytes of an IP packet, and one more
+	MaxPacket  = 40 + 65535 // bytes of the longest IP packet: IPv6 has its header beyond a length of 16 bits (RFC 8200 section 3)
 	MaxFlows   = 1 << 20
 	MaxSlots   = 1 << 15
 	MaxBodies  = 1 << 28
