@@ -67,6 +67,7 @@ type tunnelOptions struct {
 	offload  bool   // of the TUN devices
 	top      string // further lines for the top of each file
 	mtu      int
+	subnets  bool   // allowed has what lies behind the gateways, and not themselves
 	endpoint string // that the others call, if not the broker's gateway by its address
 }
 
@@ -112,7 +113,11 @@ func (l *lab) configure(o tunnelOptions) []*gateway {
 				continue
 			}
 			fmt.Fprintf(b, "[[peer]]\nname = %q\nfingerprint = %q\n", p.site.gw.name, p.fingerprint)
-			fmt.Fprintf(b, "allowed = [%q, %q, \"%s/32\", \"%s/128\"]\n", p.site.net4, p.site.net6, p.site.own4, p.site.own6)
+			if o.subnets {
+				fmt.Fprintf(b, "allowed = [%q, %q]\n", p.site.net4, p.site.net6)
+			} else {
+				fmt.Fprintf(b, "allowed = [%q, %q, \"%s/32\", \"%s/128\"]\n", p.site.net4, p.site.net6, p.site.own4, p.site.own6)
+			}
 			if p == broker {
 				outside := p.site.wan4.String()
 				if o.outside6 {

@@ -348,7 +348,7 @@ func (g *Gateway) deliver(p *peer, packets [][]byte) {
 	keep := packets[:0]
 	for _, b := range packets {
 		src, _, ok := addresses(b)
-		if !ok || !allowed.Contains(src) {
+		if !ok || !allowed.Contains(src) && !g.router.reports(p, b) {
 			p.refused.Add(1)
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gaissmai/bart"
 
+	"sheaf/netstack"
 	"sheaf/parsers"
 	"sheaf/tunnel"
 )
@@ -32,6 +33,15 @@ func newRouter(reg *parsers.Registry) *router {
 func (r *router) to(dst netip.Addr) *peer {
 	p, _ := r.table.Load().Lookup(dst)
 	return p
+}
+
+// reports tells whether a packet from the peer is an ICMP error about one that was
+// routed to it. Such errors come from any router on the way, whose addresses nobody
+// lists in allowed, and path MTU discovery needs them. What they quote says whether
+// they are the peer's to send: a packet to what lies behind it, from what does not.
+func (r *router) reports(p *peer, packet []byte) bool {
+	src, dst, ok := netstack.Quoted(packet)
+	return ok && r.to(dst) == p && r.to(src) != p
 }
 
 // addresses returns the source and destination of an IP packet.

@@ -169,6 +169,46 @@ func (h *ip) icmpError(packet []byte) bool {
 	return false
 }
 
+// Quoted returns the source and destination of the packet that an ICMP or ICMPv6
+// error is about. It is not ok unless packet, which is borrowed, is an error that a
+// router or host may have sent to that source: unreachable, too big, time exceeded or
+// parameter problem, with the headers of what it quotes whole (RFC 792; RFC 4443
+// section 3, whose extensions by RFC 4884 come after them), and about no packet that
+// must not be answered (RFC 1122 section 3.2.2, RFC 4443 section 2.4 (e)): another
+// error, a later fragment of IPv4, one from no one host. Checksums are left to the
+// receiver.
+func Quoted(packet []byte) (src, dst netip.Addr, ok bool) {
+	h, ok := parseIP(packet)
+	if !ok || h.fragment || !h.reports(packet) || !oneHost(h.src) || h.src.IsLoopback() {
+		return src, dst, false
+	}
+	quote := packet[h.payload+lenICMP:]
+	q, ok := parseIP(quote)
+	switch {
+	case !ok || q.src != h.dst || !oneHost(q.src) || q.src.IsLoopback():
+		return src, dst, false
+	case q.fragment && q.src.Is4() || !q.fragment && q.icmpError(quote):
+		return src, dst, false
+	}
+	return q.src, q.dst, true
+}
+
+// reports reports whether the packet is an ICMP error that tells of another packet
+// and has room for one. Redirects and source quench (RFC 6633) are for no other
+// network to send.
+func (h *ip) reports(packet []byte) bool {
+	if len(packet) < h.payload+lenICMP {
+		return false
+	}
+	switch kind := packet[h.payload]; {
+	case h.src.Is4() && h.protocol == protoICMP:
+		return kind == typeUnreachable || header.ICMPv4Type(kind) == header.ICMPv4TimeExceeded || header.ICMPv4Type(kind) == header.ICMPv4ParamProblem
+	case h.src.Is6() && h.protocol == protoICMPv6:
+		return kind >= byte(header.ICMPv6DstUnreachable) && kind <= byte(header.ICMPv6ParamProblem)
+	}
+	return false
+}
+
 // icmpEcho reports whether the packet is a ping.
 func (h *ip) icmpEcho(packet []byte) bool {
 	if h.fragment || len(packet) == h.payload {

@@ -256,14 +256,104 @@ func TestNoICMP(t *testing.T) {
 	}
 }
 
+// icmpError makes an ICMP error with nothing between its header and the quote.
+func icmpError(src, dst netip.Addr, kind byte, quote []byte) []byte {
+	return icmpPacket(src, dst, kind, append(make([]byte, 4), quote...))
+}
+
+func TestQuoted(t *testing.T) {
+	router4, router6 := netip.MustParseAddr("172.16.2.2"), netip.MustParseAddr("fd00:16::2")
+	segment4, segment6 := testSegment{payload: make([]byte, 1400)}.bytes(), testSegment{src: client6, dst: server6, payload: make([]byte, 1100)}.bytes()
+	options4 := append([]byte{0x46}, segment4[1:20]...)
+	options4 = append(append(options4, 1, 1, 1, 0), segment4[20:]...)
+	fragment6 := func(offset uint16, next byte) []byte {
+		return append(append(append(segment6[:6:6], 44), segment6[7:40]...), next, 0, byte(offset>>5), byte(offset<<3)|1, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8)
+	}
+	extensions := append(segment4[:128:128], 0x20, 0, 0xDF, 0xFF, 0, 8, 1, 1, 0, 0, 0, 0) // RFC 4884: behind 128 bytes of the quote
+	ping4, ping6 := icmpPacket(client4, server4, 8, make([]byte, 60)), icmpPacket(client6, server6, 128, make([]byte, 60))
+	loop, group := netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("224.0.0.1")
+	tests := []struct {
+		name   string
+		packet []byte
+		ok     bool
+	}{
+		{"too big", icmpError(router4, client4, 3, segment4[:548]), true},
+		{"the least quote", icmpError(router4, client4, 3, segment4[:28]), true},
+		{"time exceeded", icmpError(router4, client4, 11, segment4[:28]), true},
+		{"parameter problem", icmpError(router4, client4, 12, segment4[:28]), true},
+		{"about a ping", icmpError(router4, client4, 11, ping4), true},
+		{"about a first fragment", icmpError(router4, client4, 3, testSegment{more: true, payload: make([]byte, 16)}.bytes()), true},
+		{"IP options quoted", icmpError(router4, client4, 3, options4[:60]), true},
+		{"extensions", icmpError(router4, client4, 11, extensions), true},
+		{"v6 unreachable", icmpError(router6, client6, 1, segment6), true},
+		{"v6 too big", icmpError(router6, client6, 2, segment6), true},
+		{"v6 time exceeded", icmpError(router6, client6, 3, segment6), true},
+		{"v6 parameter problem", icmpError(router6, client6, 4, segment6[:48]), true},
+		{"v6 about a ping", icmpError(router6, client6, 3, ping6), true},
+		{"v6 about a first fragment", icmpError(router6, client6, 2, fragment6(0, protoTCP)), true},
+		{"v6 about a later fragment", icmpError(router6, client6, 2, fragment6(1, protoICMPv6)), true}, // RFC 4443 has no rule against it
+
+		{"nothing", nil, false},
+		{"no error", segment4, false},
+		{"a ping", ping4, false},
+		{"v6 ping", ping6, false},
+		{"redirect", icmpError(router4, client4, 5, segment4[:28]), false},
+		{"source quench", icmpError(router4, client4, 4, segment4[:28]), false},
+		{"v6 type 0", icmpError(router6, client6, 0, segment6), false},
+		{"v6 type 5", icmpError(router6, client6, 5, segment6), false},
+		{"v6 redirect", icmpError(router6, client6, 137, segment6), false},
+		{"no ICMP header", icmpPacket(router4, client4, 3, nil)[:24], false},
+		{"no quote", icmpError(router4, client4, 3, nil), false},
+		{"quote ends in its header", icmpError(router4, client4, 3, segment4[:19]), false},
+		{"quote ends in its options", icmpError(router4, client4, 3, options4[:23]), false},
+		{"quoted header too short", icmpError(router4, client4, 3, append([]byte{0x44}, segment4[1:40]...)), false},
+		{"v6 quote ends in its header", icmpError(router6, client6, 1, segment6[:39]), false},
+		{"v6 quote ends in its extensions", icmpError(router6, client6, 1, fragment6(0, protoTCP)[:44]), false},
+		{"sent to another than the quoted source", icmpError(router4, server4, 3, segment4[:28]), false},
+		{"v6 sent to another", icmpError(router6, server6, 1, segment6), false},
+		{"about an error", icmpError(router4, client4, 3, icmpError(client4, server4, 11, segment4[:28])), false},
+		{"v6 about an error", icmpError(router6, client6, 1, icmpError(client6, server6, 3, segment6)), false},
+		{"about a redirect", icmpError(router6, client6, 1, icmpError(client6, server6, 137, segment6)), false},
+		{"about what may be an error", icmpError(router4, client4, 3, ping4[:20]), false},
+		{"about a later fragment", icmpError(router4, client4, 3, testSegment{offset: 8}.bytes()), false},
+		{"about IPv6", icmpError(router4, client4, 3, segment6), false},
+		{"from loopback", icmpError(loop, client4, 3, segment4[:28]), false},
+		{"from a group", icmpError(group, client4, 3, segment4[:28]), false},
+		{"to loopback", icmpError(router4, loop, 3, testSegment{src: loop, dst: server4}.bytes()), false},
+		{"to a group", icmpError(router4, group, 3, testSegment{src: group, dst: server4}.bytes()), false},
+	}
+	for _, tt := range tests {
+		src, dst, ok := Quoted(tt.packet)
+		want4, want6 := src == client4 && dst == server4, src == client6 && dst == server6
+		if ok != tt.ok || ok && !want4 && !want6 {
+			t.Errorf("%s: %v to %v, %v", tt.name, src, dst, ok)
+		}
+	}
+	later := icmpError(router4, client4, 3, segment4[:28])
+	later[7] = 1
+	if _, _, ok := Quoted(later); ok {
+		t.Error("a later fragment was read as an error")
+	}
+}
+
 func FuzzICMP(f *testing.F) {
 	f.Add(testSegment{payload: make([]byte, 30)}.bytes())
 	f.Add(testSegment{src: client6, dst: server6}.bytes())
 	f.Add(icmpPacket(client6, server6, 128, make([]byte, 20)))
+	f.Add(icmpError(gateway4, client4, 3, testSegment{}.bytes()))
+	f.Add(icmpError(gateway6, client6, 2, testSegment{src: client6, dst: server6}.bytes()))
 	f.Fuzz(func(t *testing.T, packet []byte) {
+		Quoted(packet)
 		for _, from := range []netip.Addr{gateway4, gateway6} {
-			AppendUnreachable(nil, packet, NoHost, from)
 			AppendTooBig(nil, packet, 1300, from)
+			b := AppendUnreachable(nil, packet, NoHost, from)
+			if b == nil {
+				continue
+			}
+			h, _ := parseIP(packet)
+			if src, dst, ok := Quoted(b); (src != h.src || dst != h.dst || !ok) && len(packet) <= maxICMPv4-lenIPv4-lenICMP {
+				t.Errorf("quotes %v to %v, %v; want %v to %v", src, dst, ok, h.src, h.dst)
+			}
 		}
 	})
 }
