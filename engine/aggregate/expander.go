@@ -22,7 +22,7 @@ type Expander struct {
 	ends    []int
 	literal []byte
 	zstd    *zstd.Decoder
-	digest  uint32
+	digest  wire.Digest
 	broken  error
 	body    []byte // scratch: a payload
 }
@@ -120,7 +120,7 @@ func (x *Expander) build(g *group) error {
 		for i := range g.spans {
 			x.buf = append(x.buf, g.spans[i].body...)
 		}
-		return x.end()
+		return x.end(nil)
 	}
 	payload, sum := []byte(nil), uint16(0)
 	for i := range g.members {
@@ -134,7 +134,7 @@ func (x *Expander) build(g *group) error {
 		}
 		x.buf = appendHeader(x.buf, &mb.flow.key, &mb.fields, g.flags, len(payload), sum)
 		x.buf = append(x.buf, payload...)
-		if err := x.end(); err != nil {
+		if err := x.end(mb.flow); err != nil {
 			return err
 		}
 	}
@@ -166,14 +166,18 @@ func (x *Expander) payloadOf(g *group, i int) []byte {
 	return b
 }
 
-// end notes that a packet is complete.
-func (x *Expander) end() error {
+// end notes that a packet of a flow is complete, or of none.
+func (x *Expander) end(f *flow) error {
 	start := 0
 	if len(x.ends) > 0 {
 		start = x.ends[len(x.ends)-1]
 	}
 	x.ends = append(x.ends, len(x.buf))
-	x.digest = wire.Digest(x.digest, x.buf[start:])
+	if f != nil {
+		f.crc = x.digest.Add(f.crc, x.buf[start:])
+	} else {
+		x.digest.AddVerbatim(x.buf[start:])
+	}
 	if len(x.ends) > int(x.limits.Packets) || len(x.buf) > int(x.limits.Bytes) {
 		return bad("frame past its limits")
 	}

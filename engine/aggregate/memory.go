@@ -71,6 +71,7 @@ type flow struct {
 	offset    uint32 // of its timestamps from the clock
 	echo      uint32 // last timestamp echoed
 	clock     uint32 // when it was last heard
+	crc       uint32 // over all its packets (wire.Digest); writing, those pending too
 	label     uint32
 	window    uint16
 	step      uint16 // what the window last grew by

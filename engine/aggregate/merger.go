@@ -49,7 +49,7 @@ type pending struct {
 	first   map[uint64]int32 // the first group of a key
 	packets int
 	bytes   int
-	digest  uint32
+	digest  wire.Digest
 	waited  time.Duration // of its packets together, until the last came
 	barrier int32         // index of the last group that nothing may overtake
 
@@ -102,10 +102,13 @@ func (m *Merger) Add(now time.Duration, packet []byte) error {
 	}
 	m.stats.Packets++
 	m.stats.BytesIn += uint64(len(packet))
-	if !m.admit(now, packet) {
-		m.verbatim(now, packet)
-	}
 	p := &m.pending
+	if src := m.admit(now, packet); src != nil {
+		src.crc = p.digest.Add(src.crc, packet)
+	} else {
+		m.verbatim(now, packet)
+		p.digest.AddVerbatim(packet)
+	}
 	if p.packets == 0 {
 		p.oldest, p.last = now, now
 	}
@@ -113,7 +116,6 @@ func (m *Merger) Add(now time.Duration, packet []byte) error {
 	p.last = now
 	p.packets++
 	p.bytes += len(packet)
-	p.digest = wire.Digest(p.digest, packet)
 	l := &m.writer.memory.limits
 	if p.packets >= int(l.Packets) || p.packets >= int(l.Flows) ||
 		p.bytes > int(l.Bytes)-wire.MaxPacket || len(m.store) >= maxStore {
@@ -128,17 +130,17 @@ const maxSteps = 16
 // maxStore bounds the bodies of one frame, which may all become literals.
 const maxStore = wire.MaxFrame / 4
 
-// admit puts the packet into a group, an old one or a new one. It reports false
-// for packets that can only be carried as they are.
-func (m *Merger) admit(now time.Duration, packet []byte) bool {
+// admit puts the packet into a group, an old one or a new one. It returns whose
+// it is, nil for packets that can only be carried as they are.
+func (m *Merger) admit(now time.Duration, packet []byte) *source {
 	seg := &m.seg
 	if m.decoder.Decode(packet, seg) != nil {
-		return false
+		return nil
 	}
 	var f fields
 	h, ok := dissect(seg, m.header, &f)
 	if !ok {
-		return false
+		return nil
 	}
 	m.header = h
 	if seg.Fragment {
@@ -146,7 +148,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 	}
 	k := kindOf(&seg.Key)
 	if k.tcp() != (seg.Key.Proto == protoTCP && seg.TransportLen > 0) {
-		return false
+		return nil
 	}
 	src := m.writer.source(now, &seg.Key)
 	p := &m.pending
@@ -157,7 +159,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 		l := m.writer.layout(h, seg.HeaderLen, seg.Key.Proto)
 		if l == nil || l.kind != k {
 			m.writer.abandon(src)
-			return false
+			return nil
 		}
 		src.shape = l
 	}
@@ -175,7 +177,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 	m.rebuilt = appendHeader(m.rebuilt[:0], &src.key, &f, flags, len(payload), checksum.Checksum(payload, 0))
 	if !bytes.Equal(m.rebuilt, packet[:n]) {
 		m.writer.abandon(src)
-		return false
+		return nil
 	}
 	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
 	payload = m.unmask(payload)
@@ -185,7 +187,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) bool {
 	at.members = append(at.members, member{flow: &src.flow, fields: f})
 	src.group = int32(g)
 	m.wait(now, src, pg, at, flags)
-	return true
+	return src
 }
 
 // group finds the group that the segment may join, or makes one. It appends the
@@ -365,7 +367,7 @@ func (m *Merger) verbatim(now time.Duration, packet []byte) {
 		advice: advice{key: verbatimKey ^ uint64(len(packet))},
 	})
 	p.groups = append(p.groups, pendingGroup{})
-	p.barrier = int32(len(p.list)) - 1 // whose flow it is nobody knows
+	p.barrier = int32(len(p.list)) - 1 // whose flow it is nobody knows, so its place is among all
 	m.startData(now)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // A Frame is one aggregated unit on a lane (SPEC.md section 2).
 type Frame struct {
-	Digest   uint32 // over the packets that the frame rebuilds; see Digest
+	Digest   Digest // over the packets that the frame rebuilds
 	Control  []byte // what a Coder wrote: the aggregation control field. Borrowed.
 	Literals []byte // bytes that the control field counts, as coded. Borrowed.
 	Coding   Coding // how Literals are coded; meaningless without any
@@ -47,7 +47,7 @@ func AppendFrame(dst []byte, f Frame) []byte {
 		n += k + 1 + len(f.Literals)
 	}
 	dst = binary.AppendUvarint(dst, uint64(n)<<1|uint64(b2i(literals)))
-	dst = binary.LittleEndian.AppendUint32(dst, f.Digest)
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(f.Digest))
 	if !literals {
 		return append(dst, f.Control...)
 	}
@@ -75,7 +75,7 @@ func ParseFrame(b []byte) (f Frame, n int, err error) {
 		return Frame{}, 0, ErrShort
 	}
 	body := b[k:n]
-	f.Digest = binary.LittleEndian.Uint32(body)
+	f.Digest = Digest(binary.LittleEndian.Uint32(body))
 	body = body[digestLen:]
 	if v&1 == 0 {
 		f.Control = body
@@ -97,10 +97,26 @@ func ParseFrame(b []byte) (f Frame, n int, err error) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Digest adds a packet to the digest of a frame, which starts at 0: the sum, in
-// 32 bits, of the CRC-32C (RFC 3720 appendix B.4) of all its packets, in any
-// order. It guards against the two ends' memories having drifted apart; the
-// carrier guards against everything else.
-func Digest(sum uint32, packet []byte) uint32 {
-	return sum + crc32.Checksum(packet, castagnoli)
+// A Digest is over the packets of one frame (SPEC.md 6.10), from 0 on: each one
+// of a flow adds the CRC-32C of all that its flow has had so far, and each one
+// that is carried as it is continues the sum before it. So the order within a
+// flow counts, and the place among all of a packet whose flow nobody knows; the
+// order across flows does not. It guards against the two ends' memories having
+// drifted apart and against what overtakes; the carrier guards against
+// everything else.
+type Digest uint32
+
+// Add adds a packet, borrowed for the call, of a flow whose packets so far have
+// the checksum flow, 0 for none. It returns the flow's checksum with this one.
+func (d *Digest) Add(flow uint32, packet []byte) uint32 {
+	flow = crc(flow, packet)
+	*d += Digest(flow)
+	return flow
 }
+
+// AddVerbatim adds a packet, borrowed for the call, that is of no known flow.
+func (d *Digest) AddVerbatim(packet []byte) { *d = Digest(crc(uint32(*d), packet)) }
+
+// crc returns the CRC-32C (RFC 3720 appendix B.4) of some bytes and b behind them,
+// where before is that of the former, 0 for none.
+func crc(before uint32, b []byte) uint32 { return crc32.Update(before, castagnoli, b) }

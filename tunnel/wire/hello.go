@@ -14,8 +14,8 @@ type Hello struct {
 	Limits   Limits
 }
 
-// Version is the only version of the specification so far.
-const Version = 1
+// Version is the version of the specification that this is.
+const Version = 2
 
 // Limits bound what one direction of a lane may ask of its receiver. Both ends
 // use the smaller of the two values for each.

@@ -148,14 +148,13 @@ func TestFrameVectors(t *testing.T) {
 			f.Control, f.Literals = writeScript(v.do, m.reset())
 			readScript(t, v.do, f.Control, f.Literals, m.reset())
 		}
-		digest, err := strconv.ParseUint(v.get("digest"), 16, 32)
 		if packet := v.get("packet"); packet != "" {
-			digest, err = uint64(Digest(0, unhex(t, packet))), nil
-		}
-		if err != nil {
+			f.Digest.AddVerbatim(unhex(t, packet))
+		} else if digest, err := strconv.ParseUint(v.get("digest"), 16, 32); err != nil {
 			t.Fatal(err)
+		} else {
+			f.Digest = Digest(digest)
 		}
-		f.Digest = uint32(digest)
 		if s := v.get("coding"); s != "" {
 			n, err := strconv.ParseUint(s, 10, 8)
 			if err != nil {
