@@ -179,11 +179,23 @@ func (g *Gateway) openPort() (err error) {
 		if err != nil {
 			return fmt.Errorf("[[forward]]: to = %q: expected ADDR:PORT", f.To)
 		}
-		if _, err := g.stack.Forward(context.Background(), netstack.ForwardConfig{From: f.From, To: to}); err != nil {
+		_, err = g.stack.Forward(context.Background(), netstack.ForwardConfig{
+			From: f.From, To: to, Changed: func(err error) { g.noteForward(f, err) },
+		})
+		if err != nil {
 			return fmt.Errorf("[[forward]]: %w", err)
 		}
 	}
 	return nil
+}
+
+// noteForward logs that a forward's server answers or, with err, does not.
+func (g *Gateway) noteForward(f Forward, err error) {
+	if err != nil {
+		g.log.Warn("server does not answer, connections are refused until it does", "from", f.From, "to", f.To, "err", err)
+		return
+	}
+	g.log.Info("server answers", "from", f.From, "to", f.To)
 }
 
 func (g *Gateway) addPeer(pc *Peer) error {
@@ -206,6 +218,9 @@ func (g *Gateway) addPeer(pc *Peer) error {
 			clock:  func() time.Duration { return time.Since(g.since) },
 			queue:  newQueue(limit, g.cfg.Queue.Time.or(500*time.Millisecond)),
 			log:    g.log,
+		}
+		if g.stack != nil {
+			l.opened = g.stack.Retry
 		}
 		l.open = func(ctx context.Context) (stream, error) {
 			s, err := p.tunnel.Lane(ctx, class)

@@ -132,14 +132,19 @@ func echoServer(t testing.TB) net.Addr {
 	return l.Addr()
 }
 
+// dial connects, once the gateway has heard from the server and listens.
 func dial(t testing.TB, address string) net.Conn {
 	t.Helper()
-	c, err := net.DialTimeout("tcp", address, 5*time.Second)
-	if err != nil {
-		t.Fatal(err)
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.DialTimeout("tcp", address, 5*time.Second)
+		if err == nil {
+			t.Cleanup(func() { c.Close() })
+			return c
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
 	}
-	t.Cleanup(func() { c.Close() })
-	return c
 }
 
 func waitUp(t testing.TB, sites ...*site) {

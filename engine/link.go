@@ -30,6 +30,7 @@ type link struct {
 	class  tunnel.Class
 	open   func(context.Context) (stream, error) // the stream of the next epoch
 	accept func([][]byte)                        // takes rebuilt packets, borrowed for the call
+	opened func()                                // told that an epoch has begun; may be nil
 	lane   aggregate.Config
 	stall  time.Duration
 	clock  func() time.Duration
@@ -114,6 +115,9 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 	l.mu.Unlock()
 	l.epochs.Add(1)
 	l.up.Store(true)
+	if l.opened != nil {
+		l.opened()
+	}
 	defer e.retire()
 
 	read := make(chan error, 1)

@@ -91,7 +91,13 @@ func benchStacks(b *testing.B) (clients, brokers *Stack, addr string) {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	f, err := clients.Forward(b.Context(), ForwardConfig{From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(server4, 1883)})
+	ready := make(chan error, 1)
+	f, err := clients.Forward(b.Context(), ForwardConfig{
+		From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(server4, 1883), Changed: func(err error) { ready <- err },
+	})
+	if err == nil {
+		err = <-ready
+	}
 	if err != nil {
 		b.Fatal(err)
 	}

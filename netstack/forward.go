@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/netip"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +17,8 @@ const (
 	dialTimeout        = 30 * time.Second
 	defaultConnections = 16384
 	acceptPause        = 50 * time.Millisecond // before trying again when the host has no descriptors left
+	firstProbe         = 250 * time.Millisecond
+	lastProbe          = 5 * time.Second
 )
 
 // ForwardConfig says where to listen and what with to connect those who come.
@@ -42,23 +41,38 @@ type ForwardConfig struct {
 	// Connections is how many there are at most, 0 is 16384. Further ones wait in
 	// the listener's backlog.
 	Connections int
+
+	// Changed, if not nil, is called with nil when To answers and the listener
+	// opens, and with the reason when it closes because To does not. One call ends
+	// before the next begins.
+	Changed func(error)
 }
 
 // A Forwarder is a listener of the host whose connections go on through the stack.
+//
+// An ordinary socket cannot leave a SYN unanswered until the far end has been
+// asked: the kernel answers it at once. So the listener is open only while To
+// answers. The first connection that To refuses, or that cannot be made, is
+// reset and closes it; from then on the host refuses connections, as To would,
+// and the Forwarder connects to To by itself, after 250 ms, then ever later up to
+// 5 s, until that succeeds. It begins in this state. A health check that connects
+// learns what it would learn beside the server, at the latest the second time.
 type Forwarder struct {
-	cfg      ForwardConfig
-	stack    *Stack
-	listener net.Listener
-	group    group
-	cancel   context.CancelFunc
-	slots    chan struct{} // one element per connection
-	running  sync.WaitGroup
+	cfg     ForwardConfig
+	stack   *Stack
+	door    *door
+	group   group
+	cancel  context.CancelFunc
+	slots   chan struct{} // one element per connection
+	again   chan struct{} // capacity 1: ask To again now
+	running sync.WaitGroup
 }
 
 // Forward listens on cfg.From and connects each connection with cfg.To: end of
 // file and resets pass in both directions, and who reads slowly slows the sender
-// down. If To refuses or does not answer, the connection is reset. It goes on
-// until the Forwarder or the stack is closed, or ctx is done.
+// down. It goes on until the Forwarder or the stack is closed, or ctx is done.
+// That From can be listened on is found out at once; it is then held, but refuses
+// until To answers.
 func (s *Stack) Forward(ctx context.Context, cfg ForwardConfig) (*Forwarder, error) {
 	to := cfg.To
 	if !to.IsValid() || to.Port() == 0 || to.Addr().Is4In6() || to.Addr().Zone() != "" {
@@ -76,115 +90,136 @@ func (s *Stack) Forward(ctx context.Context, cfg ForwardConfig) (*Forwarder, err
 	if cfg.Connections <= 0 {
 		cfg.Connections = defaultConnections
 	}
-	listener, err := listen(ctx, cfg.From)
+	d, err := newDoor(ctx, cfg.From)
 	if err != nil {
 		return nil, fmt.Errorf("forward %s: %w", cfg.From, err)
 	}
-	f := &Forwarder{cfg: cfg, stack: s, listener: listener, slots: make(chan struct{}, cfg.Connections)}
+	f := &Forwarder{cfg: cfg, stack: s, door: d, slots: make(chan struct{}, cfg.Connections), again: make(chan struct{}, 1)}
 	f.group.ends = &s.forwards
 	ctx, f.cancel = context.WithCancel(ctx)
 	if err := s.adopt(f); err != nil {
 		f.cancel()
-		listener.Close()
+		d.close()
 		return nil, fmt.Errorf("forward %s: %w", cfg.From, err)
 	}
-	f.running.Go(func() { f.accept(ctx) })
+	f.running.Go(func() { f.run(ctx) })
 	context.AfterFunc(ctx, func() { f.Close() })
 	return f, nil
 }
 
-// listen opens the listener that from names.
-func listen(ctx context.Context, from string) (net.Listener, error) {
-	network, address, ok := strings.Cut(from, ":")
-	var config net.ListenConfig
-	switch {
-	case ok && network == "tcp":
-		l, err := config.Listen(ctx, "tcp", address)
-		if errors.Is(err, unix.EADDRINUSE) {
-			err = fmt.Errorf("%w (%w): choose another port, or stop the program that listens there", ErrInUse, err)
+// Retry lets the Forwarders whose server did not answer ask again at once: what
+// was in the way may be gone.
+func (s *Stack) Retry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.open {
+		if f, ok := c.(*Forwarder); ok {
+			select {
+			case f.again <- struct{}{}:
+			default:
+			}
 		}
-		return l, err
-	case ok && network == "unix" && address != "":
-		if err := removeStale(address); err != nil {
-			return nil, err
-		}
-		return config.Listen(ctx, "unix", address)
 	}
-	return nil, fmt.Errorf("%w: give tcp:ADDRESS:PORT or unix:PATH", ErrAddress)
 }
 
-// removeStale removes the socket file that a crash left behind: one that nobody
-// answers on.
-func removeStale(path string) error {
-	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// Addr returns where the Forwarder listens, or will.
+func (f *Forwarder) Addr() net.Addr { return f.door.addr() }
+
+// run lets clients in while the server answers, until ctx is done.
+func (f *Forwarder) run(ctx context.Context) {
+	for f.await(ctx) {
+		round, err := f.door.open(ctx)
+		if err == nil {
+			f.changed(nil)
+			err = f.accept(ctx, round)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		f.changed(err)
+		select { // the server was there a moment ago
+		case <-time.After(firstProbe):
+		case <-ctx.Done():
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is a file, not a socket: %w: choose another path", path, ErrInUse)
-	}
-	c, err := net.Dial("unix", path)
-	if err == nil {
-		c.Close()
-		return fmt.Errorf("%s: %w: stop the program that listens there, or choose another path", path, ErrInUse)
-	}
-	if !errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("%s: %w (%w)", path, ErrInUse, err)
-	}
-	return os.Remove(path)
 }
 
-// Addr returns where the Forwarder listens.
-func (f *Forwarder) Addr() net.Addr { return f.listener.Addr() }
+// await returns true once the server answers, and false when ctx is done.
+func (f *Forwarder) await(ctx context.Context) bool {
+	for pause := firstProbe; ; pause = min(2*pause, lastProbe) {
+		far, err := f.dial(ctx)
+		if err == nil {
+			far.close()
+			return ctx.Err() == nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-f.again:
+			pause = firstProbe / 2
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
 
-func (f *Forwarder) accept(ctx context.Context) {
-	defer f.listener.Close()
+func (f *Forwarder) changed(err error) {
+	if f.cfg.Changed != nil {
+		f.cfg.Changed(err)
+	}
+}
+
+// dial connects with the server.
+func (f *Forwarder) dial(ctx context.Context) (*stackEnd, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, f.cfg.DialTimeout, unix.ETIMEDOUT)
+	defer cancel()
+	return f.stack.dialStack(ctx, f.cfg.Source, f.cfg.To)
+}
+
+// accept serves clients until the server does not answer one of them, and returns
+// what was said to that one instead.
+func (f *Forwarder) accept(ctx context.Context, round int) error {
 	for {
 		select {
 		case f.slots <- struct{}{}:
 		case <-ctx.Done():
-			return
+			return ctx.Err()
 		}
-		c, err := f.listener.Accept()
+		c, err := f.door.accept()
 		if err != nil {
 			<-f.slots
-			if errors.Is(err, net.ErrClosed) {
-				return
+			if errors.Is(err, errShut) {
+				return err
 			}
 			select { // EMFILE and the like pass
 			case <-time.After(acceptPause):
 			case <-ctx.Done():
-				return
+				return ctx.Err()
 			}
 			continue
 		}
 		if !f.stack.forwards.begin() {
 			c.Close()
-			return
+			return net.ErrClosed
 		}
 		f.running.Go(func() {
 			defer f.stack.forwards.done()
-			f.connect(ctx, c)
+			f.connect(ctx, c, round)
 			<-f.slots
 		})
 	}
 }
 
-// connect serves one connection.
-func (f *Forwarder) connect(ctx context.Context, c net.Conn) {
+// connect serves one connection, taken in the given round of the door.
+func (f *Forwarder) connect(ctx context.Context, c net.Conn, round int) {
 	socket := newSocketEnd(c)
-	ctx, cancel := context.WithTimeoutCause(ctx, f.cfg.DialTimeout, unix.ETIMEDOUT)
-	far, err := f.stack.dialStack(ctx, f.cfg.Source, f.cfg.To)
-	cancel()
+	far, err := f.dial(ctx)
 	if err != nil {
 		if errors.Is(err, unix.ECONNREFUSED) {
 			f.stack.forwards.refused.Add(1)
 		} else {
 			f.stack.forwards.failed.Add(1)
 		}
+		f.door.shut(round, err)
 		socket.abort()
 		return
 	}
@@ -195,7 +230,7 @@ func (f *Forwarder) connect(ctx context.Context, c net.Conn) {
 // of the stack's side go out by its Read, so somebody has to be reading.
 func (f *Forwarder) Close() error {
 	f.cancel()
-	f.listener.Close()
+	f.door.close()
 	f.group.close()
 	f.running.Wait()
 	f.stack.abandon(f)

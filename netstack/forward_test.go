@@ -24,10 +24,8 @@ func TestForwardUnix(t *testing.T) {
 	stale.(*net.UnixListener).SetUnlinkOnClose(false)
 	stale.Close()
 
-	f, err := clients.Forward(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, changed := forward(t, clients, cfg)
+	next(t, changed, nil)
 	if _, err := clients.Forward(t.Context(), cfg); !errors.Is(err, ErrInUse) {
 		t.Errorf("second listener: %v", err)
 	}

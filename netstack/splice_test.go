@@ -8,7 +8,9 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,23 +44,52 @@ func serve(t *testing.T, handle func(*net.TCPConn)) netip.AddrPort {
 func echo(c *net.TCPConn) { io.Copy(c, c) }
 
 // join lets clients reach a server on loopback as 10.2.0.10:1883 and
-// [fd02::10]:1883, and returns where they have to connect to for either.
+// [fd02::10]:1883, and returns where they have to connect to for either. The
+// server sees nothing of how the Forwarders find out that it answers.
 func join(t *testing.T, clients, brokers *Stack, server netip.AddrPort, cfg TerminateConfig) (addr4, addr6 string) {
 	t.Helper()
+	var target atomic.Pointer[netip.AddrPort]
+	first := serve(t, func(*net.TCPConn) {})
+	target.Store(&first)
 	cfg.Prefixes = []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24"), netip.MustParsePrefix("fd02::/64")}
-	cfg.Map = func(netip.AddrPort) netip.AddrPort { return server }
+	cfg.Map = func(netip.AddrPort) netip.AddrPort { return *target.Load() }
 	if _, err := brokers.Terminate(cfg); err != nil {
 		t.Fatal(err)
 	}
 	var addrs []string
 	for _, to := range []netip.Addr{server4, server6} {
-		f, err := clients.Forward(t.Context(), ForwardConfig{From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(to, 1883)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f, changed := forward(t, clients, ForwardConfig{From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(to, 1883)})
+		next(t, changed, nil)
 		addrs = append(addrs, f.Addr().String())
 	}
+	waitFor(t, "the connections that found the server", func() bool { return brokers.Stats().Terminal.Active == 0 })
+	target.Store(&server)
 	return addrs[0], addrs[1]
+}
+
+// forward makes a Forwarder, and a channel of what it says of its server.
+func forward(t *testing.T, s *Stack, cfg ForwardConfig) (*Forwarder, chan error) {
+	t.Helper()
+	changed := make(chan error, 100)
+	cfg.Changed = func(err error) { changed <- err }
+	f, err := s.Forward(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f, changed
+}
+
+// next waits for what a Forwarder says next of its server.
+func next(t *testing.T, changed chan error, want error) {
+	t.Helper()
+	select {
+	case err := <-changed:
+		if !errors.Is(err, want) {
+			t.Fatalf("the Forwarder says of its server: %v, want %v", err, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatalf("the Forwarder does not say of its server: %v", want)
+	}
 }
 
 func dial(t *testing.T, addr string) *net.TCPConn {
@@ -282,24 +313,98 @@ func deadAddress(t *testing.T) netip.AddrPort {
 	return l.Addr().(*net.TCPAddr).AddrPort()
 }
 
+// While a server refuses, the Forwarder's host refuses in its place; the one
+// connection that finds out is reset.
 func TestRefused(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			clients, brokers := backToBack(t, StackConfig{})
+			from := map[string]string{"tcp": "tcp:127.0.0.1:0", "unix": "unix:" + filepath.Join(t.TempDir(), "s")}[network]
+			var target atomic.Pointer[netip.AddrPort]
+			dead, alive := deadAddress(t), serve(t, echo)
+			target.Store(&dead)
+			_, err := brokers.Terminate(TerminateConfig{
+				Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24")},
+				Map:      func(netip.AddrPort) netip.AddrPort { return *target.Load() },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, changed := forward(t, clients, ForwardConfig{From: from, To: netip.AddrPortFrom(server4, 1883)})
+			call := func() (net.Conn, error) { return net.Dial(network, f.Addr().String()) }
+			refused := func(when string) {
+				t.Helper()
+				if c, err := call(); !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT) {
+					t.Errorf("%s: %v, %v; want to be refused", when, c, err)
+				}
+			}
+			waitFor(t, "the server to refuse", func() bool { return brokers.Stats().Terminal.Refused > 0 })
+			refused("before the server was ever there")
+			for range 2 {
+				target.Store(&alive)
+				clients.Retry()
+				next(t, changed, nil)
+				c, err := call()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				c.SetDeadline(time.Now().Add(time.Minute))
+				fmt.Fprint(c, "hello")
+				if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+					t.Fatal(err)
+				}
+				target.Store(&dead)
+				if lost, err := call(); err == nil { // else the reset came while Dial looked
+					lost.SetDeadline(time.Now().Add(time.Minute))
+					if _, err := lost.Read(make([]byte, 1)); !errors.Is(err, unix.ECONNRESET) && network == "tcp" || err == nil {
+						t.Errorf("the connection that finds out: %v, want a reset", err)
+					}
+				}
+				next(t, changed, unix.ECONNREFUSED)
+				refused("after the server refused one")
+				fmt.Fprint(c, "still")
+				if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+					t.Errorf("a connection from before: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// Bytes sent as urgent stay in their place, where the kernel takes the last one
+// out and drops those before it.
+func TestUrgentInLine(t *testing.T) {
 	clients, brokers := backToBack(t, StackConfig{})
-	addr, _ := join(t, clients, brokers, deadAddress(t), TerminateConfig{})
-	// The listener has accepted by then, so the reset comes to a connection: while
-	// Dial looks at it still, or later.
-	c, err := net.Dial("tcp", addr)
+	got := make(chan string, 1)
+	server := serve(t, func(c *net.TCPConn) {
+		sendUrgent(t, c, "IJ")
+		b, _ := io.ReadAll(c)
+		got <- string(b)
+	})
+	addr, _ := join(t, clients, brokers, server, TerminateConfig{})
+	c := dial(t, addr)
+	for _, s := range []string{"ab", "cd"} {
+		sendUrgent(t, c, s)
+		io.WriteString(c, "-")
+	}
+	c.CloseWrite()
+	if s := <-got; s != "ab-cd-" {
+		t.Errorf("the server got %q", s)
+	}
+	if b, err := io.ReadAll(c); string(b) != "IJ" || err != nil {
+		t.Errorf("the client got %q, %v", b, err)
+	}
+}
+
+// sendUrgent sends b, the last byte of it as urgent.
+func sendUrgent(t *testing.T, c *net.TCPConn, b string) {
+	t.Helper()
+	raw, err := c.SyscallConn()
 	if err == nil {
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(time.Minute))
-		_, err = c.Read(make([]byte, 1))
+		raw.Control(func(fd uintptr) { err = unix.Send(int(fd), []byte(b), unix.MSG_OOB) })
 	}
-	if !errors.Is(err, unix.ECONNRESET) {
-		t.Errorf("%v, want a reset", err)
-	}
-	if s := brokers.Stats().Terminal; s.Refused != 1 || s.Opened != 0 {
-		t.Errorf("%+v", s)
-	}
-	if s := clients.Stats().Forward; s.Refused != 1 || s.Opened != 0 {
-		t.Errorf("%+v", s)
+	if err != nil {
+		t.Error(err)
 	}
 }

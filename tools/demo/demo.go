@@ -203,7 +203,8 @@ func (d *demo) waitUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
-		up := true
+		_, err := os.Stat(d.socket()) // made once the broker has answered
+		up := err == nil
 		for _, g := range d.ends {
 			for _, p := range g.Status().Peers {
 				for _, l := range p.Lanes {
