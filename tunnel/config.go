@@ -26,11 +26,11 @@ type Config struct {
 	Peers  []PeerConfig
 	Logger *slog.Logger // slog.Default()
 
-	DialTimeout    time.Duration // for one attempt, all carriers; 10 s
+	DialTimeout    time.Duration // for one attempt, all carriers and calls; 10 s
 	FallbackDelay  time.Duration // before the next carrier is tried beside the one before; 3 s
-	RetryPreferred time.Duration // between attempts at a preferred carrier; 5 min
-	BackoffMin     time.Duration // after the first failed attempt; 250 ms
-	BackoffMax     time.Duration // after many; 30 s
+	RetryPreferred time.Duration // between attempts at a preferred carrier, at most; 5 min
+	BackoffMin     time.Duration // between the first calls of an attempt, and after the first that failed; 250 ms
+	BackoffMax     time.Duration // after many that failed, where the peer was never connected or refuses; 30 s
 	KeepAlive      time.Duration // a sign of life on an idle connection, so that NATs keep it; 15 s
 	IdleTimeout    time.Duration // a connection without any is dead; 30 s, at least twice KeepAlive
 }

@@ -259,29 +259,9 @@ func TestMoveToPreferredCarrier(t *testing.T) {
 	p := newPair(t, []Carrier{QUIC, TLS}, nil)
 	r := newRelay(t, p.b.Addr())
 	r.dropAll.Store(true)
-	// The relay's port for UDP, and the same port of TCP forwarded by hand.
-	ln, err := net.Listen("tcp", r.front.LocalAddr().String())
-	if err != nil {
-		t.Skip("the relay's port is taken for TCP")
-	}
-	defer ln.Close()
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			d, err := net.Dial("tcp", p.cfgB.Listen)
-			if err != nil {
-				c.Close()
-				return
-			}
-			go func() { copyConn(d, c) }()
-			go func() { copyConn(c, d) }()
-		}
-	}()
+	r.carryTCP(t, p.cfgB.Listen)
 	cfg := p.cfgA
-	cfg.Peers = []PeerConfig{{Name: "b", Fingerprint: p.kb.Fingerprint(), Endpoint: ln.Addr().String()}}
+	cfg.Peers = []PeerConfig{{Name: "b", Fingerprint: p.kb.Fingerprint(), Endpoint: r.front.LocalAddr().String()}}
 	cfg.FallbackDelay, cfg.RetryPreferred, cfg.DialTimeout = 100*time.Millisecond, 300*time.Millisecond, 500*time.Millisecond
 	a := newTunnel(t, cfg).Peer("b")
 	la, lb := openBoth(t, a, p.toA, ClassMessages)
@@ -294,18 +274,6 @@ func TestMoveToPreferredCarrier(t *testing.T) {
 	la, lb = talk(t, a, p.toA, ClassMessages)
 	if la.Carrier() != QUIC || lb.Carrier() != QUIC {
 		t.Errorf("moved to %v", la.Carrier())
-	}
-}
-
-func copyConn(to, from net.Conn) {
-	b := make([]byte, 1<<14)
-	for {
-		n, err := from.Read(b)
-		if err != nil {
-			to.Close()
-			return
-		}
-		to.Write(b[:n])
 	}
 }
 

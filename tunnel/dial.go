@@ -2,8 +2,8 @@ package tunnel
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
@@ -15,15 +15,24 @@ import (
 // which takes the other's place, from doing so at the speed of the network.
 const linkGood = 5 * time.Second
 
+// retryFirst is how long after a less preferred carrier was taken the first choice
+// is tried again, at first; then ever later, up to Config.RetryPreferred.
+const retryFirst = 10 * time.Second
+
 // dialLoop calls the peer's endpoint whenever a lane is wanted that nothing else
-// provides.
+// provides. A peer that was connected before and does not answer is called all the
+// time; one that refuses, or never answered, with ever longer pauses.
 func (p *Peer) dialLoop() {
 	t := p.t
 	pause := backoff{min: t.cfg.BackoffMin, max: t.cfg.BackoffMax}
+	again := backoff{min: t.cfg.BackoffMin, max: min(callEvery, t.cfg.BackoffMax)}
 	for t.ctx.Err() == nil {
 		p.mu.Lock()
 		what, wait := p.need(time.Now())
 		changed, lastLink := p.changed, p.lastLink
+		if what != nil && what.links {
+			p.lastLink = time.Time{}
+		}
 		p.mu.Unlock()
 		if what == nil {
 			var timer <-chan time.Time
@@ -39,30 +48,29 @@ func (p *Peer) dialLoop() {
 		}
 		if what.links && !lastLink.IsZero() {
 			if time.Since(lastLink) < linkGood {
-				pause.wait(t.ctx, nil)
-			} else {
-				pause.reset()
+				again.wait(t.ctx, nil)
+				continue // look again: the need may be over
 			}
-			p.mu.Lock()
-			p.lastLink = time.Time{}
-			p.mu.Unlock()
-			continue // look again: the need may be over
+			again.reset()
 		}
 		err := p.connect(what)
 		switch {
 		case t.ctx.Err() != nil:
+		case err == nil:
+			pause.reset()
 		case what.upgrade:
 			p.mu.Lock()
-			p.retryAt = time.Now().Add(t.cfg.RetryPreferred)
+			p.retryLater(time.Now())
 			p.mu.Unlock()
-		case err != nil:
+		default:
 			p.failed(err)
 			p.mu.Lock()
 			p.settled = 0 // the network may be another one: begin with the first choice
+			reached := p.worked != 0
 			p.mu.Unlock()
-			pause.wait(t.ctx, nil)
-		case !what.links:
-			pause.reset()
+			if !reached || isRefusal(err) {
+				pause.wait(t.ctx, nil)
+			}
 		}
 	}
 }
@@ -78,10 +86,13 @@ type need struct {
 // need returns what has to be dialed, or nil and the time after which to look
 // again, 0 for never. mu is held.
 func (p *Peer) need(now time.Time) (*need, time.Duration) {
-	if p.link != nil || p.closed {
-		return nil, 0
-	}
 	all := p.t.cfg.Carriers
+	switch {
+	case p.closed || p.link != nil && !p.link.doubted:
+		return nil, 0
+	case p.link != nil: // silent: call anew beside it, before it is given up
+		return &need{carriers: all, links: true}, 0
+	}
 	before := all[:max(0, slices.Index(all, p.settled))] // preferred to the settled one
 	settled := p.settled != 0 && now.Before(p.retryAt)
 	var wait time.Duration
@@ -114,122 +125,133 @@ func (p *Peer) need(now time.Time) (*need, time.Duration) {
 	return nil, wait
 }
 
-// A candidate is a finished call: a link or, of a TCP carrier, a lane.
-type candidate struct {
-	carrier Carrier
-	link    *link
-	lane    *Lane
-	header  header
-	err     error
+// fallback returns how long a preferred carrier is called alone: less, the longer
+// the peer has been away, since the first to hear of its return may be any. mu is
+// held.
+func (p *Peer) fallback(now time.Time) time.Duration {
+	d := p.t.cfg.FallbackDelay
+	switch {
+	case p.connected || p.settled != 0: // over a carrier that stays in the race
+		return 0
+	case p.worked != 0:
+		d -= now.Sub(p.since)
+	}
+	return max(d, 0)
 }
 
-// connect calls the endpoint over the carriers: the first one at once, each next
-// one FallbackDelay after the one before or when all before have failed (as RFC
-// 8305 does it with addresses). The first that succeeds is used.
+// spacing returns the pauses between the starts of calls over one carrier. The
+// second call is for a peer that is just being restarted; an answer to the first
+// takes a round trip. mu is held.
+func (p *Peer) spacing(n *need) backoff {
+	longest := min(callEvery, p.t.cfg.BackoffMax)
+	switch {
+	case n.upgrade:
+		return backoff{min: 2 * longest, max: 2 * longest} // nobody waits for it
+	case p.worked == 0:
+		return backoff{min: longest, max: longest}
+	case p.link != nil:
+		p.rtt = p.link.conn.ConnectionStats().SmoothedRTT
+	}
+	return backoff{min: min(max(p.t.cfg.BackoffMin, 3*p.rtt), longest), max: longest}
+}
+
+// sparingAfter is after how many attempts in vain calls repeat nothing that is not
+// answered: there is another one every second, and a peer may be away for days.
+const sparingAfter = 2
+
+// retryLater puts off the next attempt at a preferred carrier: each time for twice
+// as long, and up to a tenth more, so that many gateways fall out of step. mu is
+// held.
+func (p *Peer) retryLater(now time.Time) {
+	longest := p.t.cfg.RetryPreferred
+	p.retryIn = min(max(2*p.retryIn, retryFirst), longest)
+	p.retryAt = now.Add(p.retryIn + rand.N(p.retryIn/10+1))
+}
+
+// connect calls the endpoint over the carriers and uses the first that succeeds.
 func (p *Peer) connect(n *need) error {
 	ctx, cancel := context.WithTimeout(p.t.ctx, p.t.cfg.DialTimeout)
 	defer cancel()
 	p.mu.Lock()
 	p.cancelDial = cancel
+	sparing := n.upgrade || p.attempts >= sparingAfter
+	r := race{
+		carriers: n.carriers, fallback: p.fallback(time.Now()), worked: p.worked, pause: p.spacing(n),
+		call: func(ctx context.Context, c call) candidate { return p.call(ctx, c, sparing) },
+	}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()
-		p.cancelDial = nil
+		p.cancelDial, p.opening = nil, false
 		p.mu.Unlock()
 	}()
-
-	results := make(chan candidate, len(n.carriers))
-	started, running := 0, 0
-	start := func() {
-		c := n.carriers[started]
-		started++
-		running++
-		go func() { results <- p.call(ctx, c, n.class) }()
+	c, err := r.run(ctx)
+	if err == nil {
+		err = p.take(ctx, &c, n.class)
 	}
-	start()
-	fallback := time.NewTicker(p.t.cfg.FallbackDelay)
-	defer fallback.Stop()
-	var won *candidate
-	var errs []error
-	for running > 0 {
-		select {
-		case <-fallback.C:
-			if started < len(n.carriers) && ctx.Err() == nil {
-				start()
-			}
-		case c := <-results:
-			running--
-			switch {
-			case c.err != nil:
-				errs = append(errs, &PeerError{p.cfg.Name, fmt.Sprintf("dial %v %s", c.carrier, p.cfg.Endpoint), c.err})
-				if running == 0 && won == nil && started < len(n.carriers) && ctx.Err() == nil {
-					start()
-				}
-			case won == nil:
-				won = &c
-				cancel()
-			default:
-				c.close(ReasonDuplicate)
-			}
-		}
-	}
-	if won == nil {
-		return errors.Join(errs...)
-	}
-	return p.use(won)
+	return err
 }
 
-// use makes the finished call the way to the peer.
-func (p *Peer) use(c *candidate) error {
-	var err error
-	if c.link != nil {
-		err = p.adopt(c.link)
-	} else {
-		err = p.offer(c.lane, c.header)
+// take makes a finished call the way to the peer. A TCP carrier brings a lane of the
+// class.
+func (p *Peer) take(ctx context.Context, c *candidate, class Class) (err error) {
+	if c.link == nil {
+		err = p.openFirst(ctx, c.tcp, class)
+	} else if err = p.adopt(c.link, nil); err == nil {
+		p.t.spawn(func() { c.link.watch(p) })
 	}
 	if err != nil {
 		c.close(reasonOf(err))
-		return &PeerError{p.cfg.Name, fmt.Sprintf("dial %v %s", c.carrier, p.cfg.Endpoint), err}
-	}
-	if c.link != nil {
-		p.t.spawn(func() { c.link.watch(p) })
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.settled != c.carrier {
-		p.settled, p.retryAt = c.carrier, time.Now().Add(p.t.cfg.RetryPreferred)
-	}
-	if !time.Now().Before(p.retryAt) {
-		p.retryAt = time.Now().Add(p.t.cfg.RetryPreferred)
+		return p.dialError(c.carrier, err)
 	}
 	return nil
 }
 
-func (c *candidate) close(why Reason) {
-	if c.link != nil {
-		c.link.close(why)
-	} else {
-		c.lane.stream.abort(why)
+// openFirst opens a lane over a TCP carrier.
+func (p *Peer) openFirst(ctx context.Context, c *tcpCall, class Class) error {
+	p.mu.Lock()
+	if err := ctx.Err(); err != nil {
+		p.mu.Unlock()
+		return err
 	}
+	p.opening = true // from here on the other end may know of it
+	p.epoch++
+	h := header{class: class, instance: p.t.instance, epoch: p.epoch}
+	p.mu.Unlock()
+	l, err := c.open(ctx, p, h)
+	if err == nil {
+		err = p.offer(l, h)
+	}
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.settled != l.carrier || !now.Before(p.retryAt) {
+		p.settled = l.carrier
+		p.retryLater(now)
+	}
+	return nil
 }
 
-// call makes one call over one carrier.
-func (p *Peer) call(ctx context.Context, c Carrier, class Class) candidate {
-	r := candidate{carrier: c}
-	if c == QUIC {
-		r.link, r.err = p.dialQUIC(ctx)
+// call makes one call. Later ones begin with other addresses. One that is sparing
+// repeats nothing that is not answered.
+func (p *Peer) call(ctx context.Context, c call, sparing bool) candidate {
+	r := candidate{carrier: c.carrier}
+	if c.carrier == QUIC {
+		r.link, r.err = p.dialQUIC(ctx, c, sparing)
 	} else {
-		p.mu.Lock()
-		p.epoch++
-		r.header = header{class: class, instance: p.t.instance, epoch: p.epoch}
-		p.mu.Unlock()
-		r.lane, r.err = p.dialTCP(ctx, c, r.header)
+		r.tcp, r.err = p.dialTCP(ctx, c)
 	}
 	if r.err != nil {
-		r.err = dialError(r.err, p.t.Fingerprint())
+		r.err = p.dialError(c.carrier, r.err)
 	}
 	return r
+}
+
+// dialError says which call failed, and what that means.
+func (p *Peer) dialError(c Carrier, err error) error {
+	return &PeerError{p.cfg.Name, fmt.Sprintf("dial %v %s", c, p.cfg.Endpoint), dialError(err, p.t.Fingerprint())}
 }
 
 // maxAddresses is how many of an endpoint's addresses one attempt tries.

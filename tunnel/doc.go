@@ -20,8 +20,8 @@
 //     by the end that dialed. Messages go before bulk in every packet.
 //   - TLS 1.3 over TCP: one connection per lane, for networks that drop UDP.
 //     It is tried when QUIC has not connected within [Config.FallbackDelay].
-//     While it is in use QUIC is tried again every [Config.RetryPreferred], and
-//     the lanes move over when it answers.
+//     While it is in use QUIC is tried again after 10 s, then ever later up to
+//     [Config.RetryPreferred], and the lanes move over when it answers.
 //   - Plain TCP: no encryption and no authentication, for use inside another
 //     VPN. It excludes the other two.
 //
@@ -35,9 +35,16 @@
 // older connection: the newest authenticated one wins. Where both ends dial each
 // other at the same moment, the connection dialed by the end with the smaller
 // fingerprint is kept. NAT rebinding and a change of the dialing end's address
-// are survived by QUIC without a new epoch. A QUIC connection on which nothing
-// is heard for two seconds after a lane was reset is given up and dialed anew,
-// with the endpoint resolved again.
+// are survived by QUIC without a new epoch.
+//
+// The end that calls makes a call every second at least while a peer is away that
+// was connected before, each beside those that hang, over all carriers, with the
+// endpoint resolved again. Of those that are answered it chooses one, by opening a
+// lane on it; a carrier that worked before may be a second later than a less
+// preferred one. It calls anew, beside the connection that there is, when that has
+// owed an answer for a second (or 4 round trips), and gives it up after 3 s (or 12).
+// So that the answer is also missed where only the other end has something to say,
+// it asks when data came in a rhythm and does not come any more.
 //
 // # Limits
 //
@@ -47,6 +54,8 @@
 //     per lane and 6 MiB per QUIC connection; the kernel's buffers for TCP.
 //   - Handshakes in progress: 256 for QUIC (from 32 on, source addresses must be
 //     proven first), 128 for TCP and 16 of one address.
+//   - Calls in progress: 12 over each carrier; 12 connections of a peer on which
+//     there is no lane yet.
 //   - TCP carriers cannot say why a lane was reset: the other end sees
 //     [ReasonUnknown].
 //   - A lane of a TCP carrier whose network is gone is noticed by TCP's own

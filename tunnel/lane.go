@@ -51,6 +51,9 @@ func (l *Lane) Read(p []byte) (int, error) {
 		return 0, l.peerError("read", end.err)
 	}
 	n, err := l.stream.Read(p)
+	if n > 0 && l.link != nil && l.link.pulse != nil {
+		l.link.pulse.reads()
+	}
 	if err != nil {
 		err = l.failed("read", err)
 	}
@@ -65,6 +68,7 @@ func (l *Lane) Write(p []byte) (int, error) {
 	if end := l.ended.Load(); end != nil {
 		return 0, l.peerError("write", end.err)
 	}
+	l.sends()
 	n, err := l.stream.Write(p)
 	if err != nil {
 		err = l.failed("write", err)
@@ -86,9 +90,8 @@ func (l *Lane) SetWriteDeadline(t time.Time) error { return l.stream.SetWriteDea
 // of Reset or Close does anything.
 func (l *Lane) Reset(reason error) {
 	r := reasonOf(reason)
-	if l.end(r, &ResetError{Reason: r, Err: reason}) && l.link != nil {
-		l.peer.t.probe(l.peer, l.link)
-	}
+	l.sends()
+	l.end(r, &ResetError{Reason: r, Err: reason})
 }
 
 // Close ends the lane behind what was written: the other end reads all of it and
@@ -100,6 +103,13 @@ func (l *Lane) Close() error {
 		return l.stream.Close()
 	}
 	return nil
+}
+
+// sends tells the connection's pulse that something has to be acknowledged.
+func (l *Lane) sends() {
+	if l.link != nil && l.link.pulse != nil {
+		l.link.pulse.sends()
+	}
 }
 
 // Class returns the lane's class.

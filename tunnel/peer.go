@@ -19,6 +19,7 @@ type Peer struct {
 	changed chan struct{} // closed and replaced whenever anything below changes
 
 	link    *link             // the QUIC connection in use, or nil
+	waiting []*link           // that the peer dialed, and opened no lane on yet
 	offered [NumClasses]*Lane // opened, by whichever end, and not yet taken by Lane
 	lanes   [NumClasses]*Lane // taken by Lane, and not yet over
 	wanted  [NumClasses]int   // callers of Lane that wait
@@ -26,9 +27,13 @@ type Peer struct {
 	pace    [NumClasses]pacer
 	epoch   uint64
 
+	worked     Carrier            // the last one that did, or 0
+	rtt        time.Duration      // of the last QUIC connection
 	settled    Carrier            // the TCP carrier that worked when a preferred one did not, or 0
 	retryAt    time.Time          // when a preferred one is tried again
+	retryIn    time.Duration      // how long after the last attempt that is
 	cancelDial context.CancelFunc // of the attempt in progress, or nil
+	opening    bool               // a lane is being asked for, over a TCP carrier
 
 	attempts  int
 	lastErr   error
@@ -169,119 +174,6 @@ func (p *Peer) openOn(ctx context.Context, k *link, class Class) *Lane {
 	return l
 }
 
-// crossing is how long after a connection began another one from the other end
-// is taken for having been dialed at the same moment. Later it means that the
-// other end has lost the first.
-const crossing = 5 * time.Second
-
-// yields reports whether a connection that began at since, dialed by this end or
-// not, makes way for a new one.
-func (p *Peer) yields(dialed bool, since time.Time, newDialed bool) bool {
-	if dialed == newDialed || time.Since(since) > crossing {
-		return true
-	}
-	return newDialed == p.keepsOwn()
-}
-
-// keepsOwn reports whether of two connections dialed at the same moment the one
-// from this end is kept: that of the smaller fingerprint.
-func (p *Peer) keepsOwn() bool {
-	own := p.t.Fingerprint()
-	return string(own[:]) < string(p.cfg.Fingerprint[:])
-}
-
-// adopt makes k the connection to the peer, or says why not.
-func (p *Peer) adopt(k *link) error {
-	p.mu.Lock()
-	old := p.link
-	switch {
-	case p.closed:
-		p.mu.Unlock()
-		return ReasonShutdown
-	case old != nil && !p.yields(old.dialed, old.since, k.dialed):
-		p.mu.Unlock()
-		return ReasonDuplicate
-	}
-	victims := p.takeAll()
-	p.link, p.settled, p.retryAt = k, 0, time.Time{}
-	if k.dialed {
-		p.lastLink = k.since
-	} else if p.cancelDial != nil && !p.keepsOwn() {
-		p.cancelDial()
-	}
-	p.note(QUIC, k.conn.RemoteAddr(), k.dialed)
-	p.mu.Unlock()
-	endAll(victims, ReasonMoved)
-	if old != nil {
-		old.close(ReasonSuperseded)
-	}
-	return nil
-}
-
-// offer makes l the next lane of its class, or says why not. A lane of a TCP
-// carrier is a connection too, and competes with the others as one.
-func (p *Peer) offer(l *Lane, h header) error {
-	p.mu.Lock()
-	err := p.refuses(l, h)
-	if err != nil {
-		p.mu.Unlock()
-		return err
-	}
-	var victims []*Lane
-	var old *link
-	if l.link == nil && p.link != nil {
-		old, p.link = p.link, nil
-		victims = p.takeAll()
-	} else {
-		victims = append(victims, p.lanes[h.class], p.offered[h.class])
-	}
-	p.offered[h.class] = l
-	if !l.dialed {
-		p.seen[h.class] = h
-		if l.link == nil && p.cancelDial != nil && !p.keepsOwn() {
-			p.cancelDial()
-		}
-	}
-	if l.link == nil {
-		p.note(l.carrier, l.remote, l.dialed)
-	}
-	p.broadcast()
-	p.mu.Unlock()
-	endAll(victims, ReasonSuperseded)
-	if old != nil {
-		old.close(ReasonSuperseded)
-	}
-	return nil
-}
-
-// admits says whether l could be offered now.
-func (p *Peer) admits(l *Lane, h header) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.refuses(l, h)
-}
-
-// refuses says why l cannot be offered, if so. mu is held.
-func (p *Peer) refuses(l *Lane, h header) error {
-	seen := p.seen[h.class]
-	switch {
-	case p.closed:
-		return ReasonShutdown
-	case !l.dialed && seen.instance == h.instance && h.epoch <= seen.epoch:
-		return ReasonSuperseded // overtaken on the way by a later one
-	case l.link != p.link && l.link != nil:
-		return ReasonSuperseded
-	case l.link == nil && p.link != nil && !p.yields(p.link.dialed, p.link.since, l.dialed):
-		return ReasonDuplicate
-	}
-	for _, old := range []*Lane{p.lanes[h.class], p.offered[h.class]} {
-		if old != nil && old.link == nil && !p.yields(old.dialed, old.since, l.dialed) {
-			return ReasonDuplicate
-		}
-	}
-	return nil
-}
-
 // forget is called by a lane that is over.
 func (p *Peer) forget(l *Lane) {
 	p.mu.Lock()
@@ -302,6 +194,7 @@ func (p *Peer) forget(l *Lane) {
 func (p *Peer) dropLink(k *link, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.waitsNoMore(k)
 	if p.link == k {
 		p.drop(k, err)
 	}
@@ -311,6 +204,10 @@ func (p *Peer) dropLink(k *link, err error) {
 // that nobody has taken are thrown away.
 func (p *Peer) drop(k *link, err error) {
 	p.link = nil
+	p.rtt = k.conn.ConnectionStats().SmoothedRTT
+	if time.Since(k.since) > p.retryIn {
+		p.retryIn = 0
+	}
 	err = resetOf(err)
 	for class, l := range p.offered {
 		if l != nil && l.link == k {
@@ -363,7 +260,7 @@ func (p *Peer) note(c Carrier, remote net.Addr, dialed bool) {
 	if !p.connected {
 		p.connected, p.since = true, time.Now()
 	}
-	p.attempts = 0
+	p.attempts, p.worked = 0, c
 	p.broadcast()
 }
 
@@ -403,8 +300,11 @@ func (p *Peer) broadcast() {
 func (p *Peer) close() {
 	p.mu.Lock()
 	p.closed = true
-	victims, k := p.takeAll(), p.link
-	p.link, p.connected = nil, false
+	victims, links := p.takeAll(), p.waiting
+	if p.link != nil {
+		links = append(links, p.link)
+	}
+	p.link, p.waiting, p.connected = nil, nil, false
 	p.broadcast()
 	p.mu.Unlock()
 	for _, l := range victims {
@@ -412,7 +312,7 @@ func (p *Peer) close() {
 			l.end(ReasonShutdown, ErrClosed)
 		}
 	}
-	if k != nil {
+	for _, k := range links {
 		k.close(ReasonShutdown)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -41,6 +40,7 @@ func (t *Tunnel) quicConfig() *quic.Config {
 		MaxStreamReceiveWindow:         4 << 20,
 		InitialConnectionReceiveWindow: 768 << 10,
 		MaxConnectionReceiveWindow:     6 << 20, // a lane that is not read leaves room for the other
+		EnableDatagrams:                true,    // a pulse asks with one
 		MaxIncomingStreams:             -1,
 		MaxIncomingUniStreams:          -1,
 	}
@@ -96,25 +96,35 @@ func (t *Tunnel) countHalfOpen(ctx context.Context) context.Context {
 // A link is a QUIC connection to a peer.
 type link struct {
 	conn    *quic.Conn
-	dialed  bool // by this end
-	since   time.Time
-	probing atomic.Bool
-	release func() // what to do when the connection is over
+	dialed  bool      // by this end
+	since   time.Time // when it was taken for the way to the peer
+	doubted bool      // silent, where there should be an answer; under the peer's mu
+	pulse   *pulse    // nil at an end that cannot call
+	release func()    // what to do when the connection is over
+}
+
+func (p *Peer) newLink(conn *quic.Conn, dialed bool) *link {
+	k := &link{conn: conn, dialed: dialed}
+	if p.cfg.Endpoint != "" {
+		k.pulse = newPulse(conn)
+	}
+	return k
 }
 
 // serveQUIC runs a connection that a peer dialed. The first thing on it is one
 // byte on a unidirectional stream, the version, which tells the peer that its
 // key was accepted: the handshake of TLS 1.3 ends before the dialing end can
-// know.
+// know. The connection is taken for the way to the peer when the first lane on it
+// is opened: a peer may have dialed several, and that is how it tells which.
 func (t *Tunnel) serveQUIC(conn *quic.Conn) {
-	k := &link{conn: conn, since: time.Now()}
 	print, err := fingerprintIn(conn.ConnectionState().TLS)
 	p := t.known[print]
 	if err != nil || p == nil { // the handshake has made sure of both
-		k.close(ReasonUnknown)
+		conn.CloseWithError(quic.ApplicationErrorCode(ReasonUnknown), "")
 		return
 	}
-	if err := p.adopt(k); err != nil {
+	k := p.newLink(conn, false)
+	if err := p.expect(k); err != nil {
 		k.close(reasonOf(err))
 		return
 	}
@@ -139,6 +149,10 @@ func (k *link) serveStream(p *Peer, s *quic.Stream) {
 	h, err := readHeader(s)
 	s.SetReadDeadline(time.Time{})
 	if err == nil {
+		if err = p.adopt(k, &h); err != nil {
+			k.close(reasonOf(err))
+			return
+		}
 		err = p.offer(k.lane(p, qs, h), h)
 	}
 	if err != nil {
@@ -175,8 +189,16 @@ func (k *link) lane(p *Peer, s *quicStream, h header) *Lane {
 	return &Lane{peer: p, link: k, stream: s, class: h.class, carrier: QUIC, epoch: h.epoch, dialed: k.dialed, since: time.Now()}
 }
 
-// watch waits for the end of the connection.
+// watch follows the connection until it is over or given up.
 func (k *link) watch(p *Peer) {
+	if k.pulse != nil {
+		k.pulse.feel(func(v verdict) {
+			p.judge(k, v)
+			if v == lost {
+				k.close(ReasonLost)
+			}
+		})
+	}
 	<-k.conn.Context().Done()
 	p.dropLink(k, context.Cause(k.conn.Context()))
 	if k.release != nil {
@@ -192,45 +214,20 @@ func (k *link) close(why Reason) {
 	}
 }
 
-// probeTime is how long a connection may be silent after a lane on it was reset:
-// the reset itself asks the other end for an acknowledgement.
-const probeTime = 2 * time.Second
-
-// probe gives up a connection on which nothing is heard after a reset, so that
-// the endpoint is resolved and dialed anew long before the idle timeout.
-func (t *Tunnel) probe(p *Peer, k *link) {
-	if !k.probing.CompareAndSwap(false, true) {
-		return
-	}
-	t.spawn(func() {
-		defer k.probing.Store(false)
-		before := k.conn.ConnectionStats()
-		timer := time.NewTimer(max(probeTime, 4*before.SmoothedRTT))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-k.conn.Context().Done():
-			return
-		}
-		if k.conn.ConnectionStats().PacketsReceived == before.PacketsReceived {
-			p.dropLink(k, &ResetError{Reason: ReasonLost})
-			k.close(ReasonLost)
-		}
-	})
-}
-
-// dialQUIC calls the endpoint's addresses one after the other.
-func (p *Peer) dialQUIC(ctx context.Context) (*link, error) {
+// dialQUIC calls the endpoint's addresses one after the other. Each call begins with
+// another one.
+func (p *Peer) dialQUIC(ctx context.Context, c call, sparing bool) (*link, error) {
 	addrs, err := p.resolve(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
-	for i, addr := range addrs {
+	for i := range addrs {
+		addr := addrs[(c.number+i)%len(addrs)]
 		// Share what is left of the time among the addresses that are left.
 		deadline, _ := ctx.Deadline()
 		sub, cancel := context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(addrs)-i))
-		k, err := p.dialAddr(sub, addr)
+		k, err := p.dialAddr(sub, addr, c.answered, sparing)
 		cancel()
 		if err == nil {
 			return k, nil
@@ -243,7 +240,7 @@ func (p *Peer) dialQUIC(ctx context.Context) (*link, error) {
 // dialAddr calls one address, from a socket of its own: a new port gets around
 // what a NAT may remember of an old one, and one connection per socket needs only
 // the shortest of connection IDs.
-func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort) (*link, error) {
+func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort, answered func(), sparing bool) (*link, error) {
 	network := "udp4"
 	if addr.Addr().Is6() {
 		network = "udp6"
@@ -253,7 +250,8 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort) (*link, error)
 		return nil, err
 	}
 	through := newSocket(udp, false)
-	tr := &quic.Transport{Conn: through, ConnectionIDGenerator: newShortIDs()}
+	calling := newCallSocket(through, answered, sparing)
+	tr := &quic.Transport{Conn: calling, ConnectionIDGenerator: newShortIDs()}
 	release := sync.OnceFunc(func() {
 		tr.Close()
 		udp.Close()
@@ -266,12 +264,13 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort) (*link, error)
 		release()
 		return nil, err
 	}
-	k := &link{conn: conn, dialed: true, since: time.Now(), release: release}
+	k := p.newLink(conn, true)
+	k.release = release
 	if err := readWelcome(ctx, conn); err != nil {
 		k.close(ReasonProtocol)
 		return nil, err
 	}
-	through.settle(true)
+	calling.settle(true)
 	return k, nil
 }
 

@@ -123,7 +123,8 @@ func (t *Tunnel) serveTCP(conn *net.TCPConn, conf *tls.Config) error {
 		err = fmt.Errorf("%w: fingerprint %v", ErrUnknownPeer, claimed)
 	}
 	if err != nil {
-		if !noted {
+		// A peer that made several calls gives up those that it does not choose.
+		if !noted && (p == nil || errors.Is(err, ErrProtocol)) {
 			t.refused.note(conn.RemoteAddr(), err)
 		}
 		if errors.Is(err, ErrProtocol) || errors.Is(err, ErrUnknownPeer) {
@@ -182,37 +183,53 @@ func (t *Tunnel) answer(w io.Writer, c Carrier, why Reason, refuse bool) error {
 	return err
 }
 
-// dialTCP calls the endpoint and opens a lane.
-func (p *Peer) dialTCP(ctx context.Context, c Carrier, h header) (*Lane, error) {
+// A tcpCall is a connection on which this end has not asked for a lane yet. Until
+// then it means nothing to the other one, which ends it after a while.
+type tcpCall struct {
+	carrier Carrier
+	conn    *net.TCPConn
+	rw      net.Conn // conn, or TLS over it
+}
+
+// dialTCP calls the endpoint. A TLS peer has proved its key when it returns, and
+// may still refuse this end's.
+func (p *Peer) dialTCP(ctx context.Context, c call) (*tcpCall, error) {
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", p.cfg.Endpoint)
 	if err != nil {
 		return nil, err
 	}
+	c.answered()
 	conn := raw.(*net.TCPConn)
-	stop := context.AfterFunc(ctx, func() { resetTCP(conn) })
-	defer stop()
 	tuneTCP(conn)
-	rw := net.Conn(conn)
-	if c == TLS {
-		conf := p.t.dialTLS(p.cfg.Fingerprint)
-		conf.ServerName = "" // nothing about this network is said in the clear
-		tc := tls.Client(conn, conf)
-		rw, err = tc, tc.HandshakeContext(ctx)
+	if c.carrier != TLS {
+		return &tcpCall{c.carrier, conn, conn}, nil
 	}
-	if err == nil {
-		err = p.openTCP(rw, c, h)
+	conf := p.t.dialTLS(p.cfg.Fingerprint)
+	conf.ServerName = "" // nothing about this network is said in the clear
+	tc := tls.Client(conn, conf)
+	if err := tc.HandshakeContext(ctx); err != nil {
+		resetTCP(conn)
+		return nil, err
 	}
+	return &tcpCall{TLS, conn, tc}, nil
+}
+
+// open asks for a lane.
+func (c *tcpCall) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
+	stop := context.AfterFunc(ctx, func() { resetTCP(c.conn) })
+	defer stop()
+	err := p.openTCP(c.rw, c.carrier, h)
 	if err == nil && !stop() {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		resetTCP(conn)
+		resetTCP(c.conn)
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 		return nil, err
 	}
-	l := newTCPLane(p, c, h, conn, rw, true)
+	l := newTCPLane(p, c.carrier, h, c.conn, c.rw, true)
 	p.t.spawn(l.stream.(*tcpStream).pump)
 	return l, nil
 }
