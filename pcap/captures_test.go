@@ -163,16 +163,18 @@ var captureRecords = map[string]int{
 
 // captureSkips is what those captures hold besides whole IP packets.
 var captureSkips = map[string]map[SkipReason]int{
-	"amqp10-qpid-hello.pcapng":       {SkipNotIP: 2},
-	"coap-ndpi-plus-mqtt.pcap":       {SkipNotIP: 2},
-	"mqtt-distsys-repeat.pcap":       {SkipNotIP: 2},
-	"nasty-fuzz-2006-06.pcap":        {SkipBadIP: 5, SkipTruncated: 27, SkipNotIP: 78},
-	"nasty-pcapng-be-3if-spb.pcapng": {SkipTruncated: 3},
-	"nasty-sll2.pcap":                {SkipNotIP: 2},
-	"nasty-snaplen-8.pcap":           {SkipTruncated: 1},
-	"nasty-tcp-retrans-snaplen.pcap": {SkipTruncated: 21},
-	"xmpp-ndpi-pubsub.pcap":          {SkipNotIP: 18},
-	"zmtp-distsys-pushpull.pcap":     {SkipNotIP: 2},
+	"amqp10-qpid-hello.pcapng":              {SkipNotIP: 2},
+	"coap-ndpi-plus-mqtt.pcap":              {SkipNotIP: 2},
+	"faults/panic-65537-ipv4-tso.pcap.gz":   {SkipTooLong: 1},
+	"faults/panic-65576-ipv6-jumbo.pcap.gz": {SkipTooLong: 1},
+	"mqtt-distsys-repeat.pcap":              {SkipNotIP: 2},
+	"nasty-fuzz-2006-06.pcap":               {SkipBadIP: 5, SkipTruncated: 27, SkipNotIP: 78},
+	"nasty-pcapng-be-3if-spb.pcapng":        {SkipTruncated: 3},
+	"nasty-sll2.pcap":                       {SkipNotIP: 2},
+	"nasty-snaplen-8.pcap":                  {SkipTruncated: 1},
+	"nasty-tcp-retrans-snaplen.pcap":        {SkipTruncated: 21},
+	"xmpp-ndpi-pubsub.pcap":                 {SkipNotIP: 18},
+	"zmtp-distsys-pushpull.pcap":            {SkipNotIP: 2},
 }
 
 // captureErrors is where they end in an error: in which record, or 0 for a link

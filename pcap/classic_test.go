@@ -76,8 +76,8 @@ func TestClassicLargeRecord(t *testing.T) {
 	c := plain(LinkRaw)
 	c.snap = 512 << 10
 	got, err := readAll(t, c.file(frame))
-	if err != nil || len(got) != 1 || len(got[0].Data) != len(frame) {
-		t.Errorf("got %d packets, %v", len(got), err)
+	if err != nil || len(got) != 1 || got[0].WireLen != int64(len(frame)) || got[0].Skip != SkipTooLong {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 

@@ -161,6 +161,10 @@ func TestTrimIP(t *testing.T) {
 		return b
 	}
 	tail := func(b []byte) []byte { return append(slices.Clone(b), 1, 2, 3) }
+	long := func(b []byte, n int) []byte { // with a length field of 0
+		at := map[byte]int{4: 2, 6: 4}[b[0]>>4]
+		return append(edit(b, at, 0, 0), make([]byte, n-len(b))...)
+	}
 	const whole, cut = false, true
 	for _, tt := range []struct {
 		name string
@@ -186,6 +190,12 @@ func TestTrimIP(t *testing.T) {
 		{"IPv6, jumbogram", tail(edit(ip6, 4, 0, 0, 0)), whole, len(ip6) + 3, 0},
 		{"IPv6, jumbogram, cut", edit(ip6, 4, 0, 0, 0), cut, 0, SkipTruncated},
 		{"IPv6, nothing in it", edit(ip6, 4, 0, 0, 59), whole, 40, 0},
+		{"total length 0, as long as a packet can be", long(ip4, MaxIPv4), whole, MaxIPv4, 0},
+		{"total length 0, longer", long(ip4, MaxIPv4+1), whole, 0, SkipTooLong},
+		{"IPv6, as long as a packet can be", edit(long(ip6, MaxIPv6), 4, 0xff, 0xff), whole, MaxIPv6, 0},
+		{"IPv6, jumbogram, as long as a packet can be", edit(long(ip6, MaxIPv6), 6, 0), whole, MaxIPv6, 0},
+		{"IPv6, jumbogram, longer", edit(long(ip6, MaxIPv6+1), 6, 0), whole, 0, SkipTooLong},
+		{"IPv6, as long as a packet can be, padded", edit(long(ip6, MaxIPv6+4), 4, 0xff, 0xff), whole, MaxIPv6, 0},
 		{"version 5", edit(ip4, 0, 0x55), whole, 0, SkipBadIP},
 		{"version 0", make([]byte, 40), cut, 0, SkipBadIP},
 	} {

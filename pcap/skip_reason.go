@@ -11,6 +11,7 @@ const (
 	SkipTruncated                         // fewer bytes were captured than the IP packet has
 	SkipBadLinkLayer                      // the link layer makes no sense, or ends too early
 	SkipBadIP                             // IP by its link layer, but with no usable IP header
+	SkipTooLong                           // a jumbogram, or what a network card was to split: beyond MaxIPv4, MaxIPv6
 	SkipEncrypted                         // an encrypted 802.11 frame
 	SkipUnassembled                       // an 802.11 fragment or aggregate, which is not taken apart
 	SkipUnsupportedLink                   // from an interface of an unsupported link type
@@ -25,6 +26,7 @@ var skipTexts = [numSkipReasons]string{
 	SkipTruncated:       "cut short",
 	SkipBadLinkLayer:    "broken link layer",
 	SkipBadIP:           "broken IP header",
+	SkipTooLong:         "longer than an IP packet can be",
 	SkipEncrypted:       "encrypted 802.11 frame",
 	SkipUnassembled:     "802.11 fragment or aggregate",
 	SkipUnsupportedLink: "unsupported link type",

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"sheaf/pcap"
 )
 
 // a result is what a run of the command did.
@@ -177,6 +180,55 @@ func TestReadingFails(t *testing.T) {
 			t.Errorf("after %d bytes: %+v, want %q", n, got, want)
 		}
 	}
+}
+
+// A broken is a reader whose Read fails the program itself after n bytes.
+type broken struct{ failing }
+
+func (b *broken) Read(p []byte) (int, error) {
+	n, err := b.failing.Read(p)
+	if err != nil {
+		var none []byte
+		_ = none[len(p)] // what the runtime makes of a mistake
+	}
+	return n, err
+}
+
+// TestOneFileFailsTheNextIsRead holds that whatever a file makes the program do,
+// it is an error that tells the packet, and the files behind it are replayed.
+func TestOneFileFailsTheNextIsRead(t *testing.T) {
+	short := classic(101, datagram("one"), datagram("two"), datagram("three"))
+	next := captured("fanout-10-ipv6.pcap.gz")
+	for n, want := range map[int]string{10: "the file header", len(short) - 5: "packet 2"} {
+		objects, got := replayJSONFrom(t, &broken{failing{bytes.NewReader(short), n}}, "-", next)
+		if got.code != exitUnusable || len(objects) != 2 || !strings.Contains(got.stderr, "sheaf: -: sheaf itself failed at "+want+": ") {
+			t.Fatalf("after %d bytes: %+v, want %q", n, got, want)
+		}
+		if e, ok := objects[0]["error"].(string); !ok || !strings.Contains(e, want) {
+			t.Errorf("after %d bytes: error %v", n, objects[0]["error"])
+		}
+		exact(t, objects[1])
+	}
+}
+
+// TestPacketsTooLong holds that what is longer than an IP packet can be is counted,
+// and silences neither the packets nor the files behind it.
+func TestPacketsTooLong(t *testing.T) {
+	segment := make([]byte, pcap.MaxIPv4+1) // one that a network card was to split
+	copy(segment, datagram(""))
+	segment[2], segment[3] = 0, 0
+	jumbogram := make([]byte, pcap.MaxIPv6+1)
+	jumbogram[0] = 0x60
+	file := written(t, "long.pcap", classic(101, datagram("one"), segment, jumbogram, datagram("two")))
+	objects, got := replayJSON(t, file, captured("fanout-10-ipv6.pcap.gz"))
+	if got.code != exitOK || got.stderr != "" || len(objects) != 2 {
+		t.Fatalf("%+v", got)
+	}
+	o := objects[0]
+	if o["identical"] != 2.0 || fmt.Sprint(o["skip_reasons"]) != "map[longer than an IP packet can be:2]" {
+		t.Errorf("identical %v, skipped %v", o["identical"], o["skip_reasons"])
+	}
+	exact(t, objects[1])
 }
 
 func TestWritingFails(t *testing.T) {

@@ -115,16 +115,23 @@ func (r *replayRun) replay(name string) *replay.Report {
 	return report
 }
 
-// try replays a file. The report is nil where nothing of it was replayed.
-func (r *replayRun) try(name string) (*replay.Report, error) {
+// try replays a file. The report is nil where nothing of it was replayed. Should
+// the program fail on what is in it, which is a fault of the program's, that is an
+// error of this file's like any other, and the next file has its turn.
+func (r *replayRun) try(name string) (report *replay.Report, err error) {
+	var in *pcap.Reader
+	defer func() {
+		if v := recover(); v != nil {
+			report, err = nil, failed(in, v)
+		}
+	}()
 	file, size, err := r.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	noted := &notingReader{r: file}
-	in, err := pcap.NewReader(noted)
-	if err != nil {
+	if in, err = pcap.NewReader(noted); err != nil {
 		return nil, expected(err, noted.err)
 	}
 	cfg := r.cfg
@@ -144,7 +151,7 @@ func (r *replayRun) try(name string) (*replay.Report, error) {
 		return nil, err
 	}
 	_, _, err = replayed.Run(in)
-	report := replayed.Report(name, err)
+	report = replayed.Report(name, err)
 	if noted.err != nil {
 		report.Damage = ""
 		return report, fmt.Errorf("reading stopped after packet %d: %w", in.Records(), noted.err)
@@ -155,6 +162,16 @@ func (r *replayRun) try(name string) (*replay.Report, error) {
 		}
 	}
 	return report, nil
+}
+
+// failed is the error for what was recovered from while in, which is nil before
+// the capture's header was read, was replayed.
+func failed(in *pcap.Reader, recovered any) error {
+	at := "the file header"
+	if in != nil {
+		at = fmt.Sprintf("packet %d", in.Records())
+	}
+	return fmt.Errorf("sheaf itself failed at %s: %s; please report it, with this capture", at, oneLine(fmt.Sprint(recovered)))
 }
 
 // open opens a file and returns its size, -1 where it is not known.

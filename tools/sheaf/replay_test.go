@@ -23,7 +23,13 @@ type object = map[string]any
 // replayJSON runs `sheaf replay --json` and returns its objects.
 func replayJSON(t *testing.T, args ...string) ([]object, result) {
 	t.Helper()
-	got := sheaf(t, nil, append([]string{"replay", "--json"}, args...)...)
+	return replayJSONFrom(t, nil, args...)
+}
+
+// replayJSONFrom is replayJSON with a standard input.
+func replayJSONFrom(t *testing.T, stdin io.Reader, args ...string) ([]object, result) {
+	t.Helper()
+	got := sheaf(t, stdin, append([]string{"replay", "--json"}, args...)...)
 	var out []object
 	for line := range strings.Lines(got.stdout) {
 		var o object
