@@ -36,6 +36,9 @@ func newClassic(src *source) (*classic, error) {
 	case c.matches(binary.LittleEndian, magic):
 	case c.matches(binary.BigEndian, magic):
 	default:
+		if name := src.archived(); name != "" {
+			return nil, &FileError{What: "the input is packed with " + name + ", which has to be undone first", Err: ErrFormat}
+		}
 		return nil, &FileError{What: fmt.Sprintf("the input begins with % x", magic), Err: ErrFormat}
 	}
 	h, err := src.take(24)

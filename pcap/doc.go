@@ -3,7 +3,7 @@
 //
 // How it flows:
 //
-//	io.Reader -> gzip, if the first bytes say so
+//	io.Reader -> gzip or zstd, if the first bytes say so
 //	          -> classic pcap or pcapng, told by the first four bytes
 //	          -> records: number, time, interface, captured bytes
 //	          -> the link layer is taken off, the IP packet cut to its length
@@ -26,24 +26,28 @@
 //     format of Alexey Kuznetzov (magic a1b2cd34, longer record headers);
 //   - pcapng: any number of sections and interfaces, both byte orders, enhanced,
 //     simple and old packet blocks, if_tsresol and if_tsoffset;
-//   - either of them gzipped, in one member or several.
+//   - either of them gzipped, in one member or several, or as a zstd stream.
 //
 // # Link types
 //
 // Ethernet, raw IP, BSD loopback (NULL, LOOP), Linux cooked v1 and v2, IEEE
-// 802.11 bare or behind radiotap or PPI. Over those that carry an EtherType, any
-// stack of VLAN tags (802.1Q, 802.1ad), MPLS labels and PPPoE sessions. The IP
-// packet is the outermost one: IP tunnels, GRE, VXLAN and the like are left in.
+// 802.11 bare or behind radiotap or PPI, PPP (bare, in HDLC-like framing, with a
+// direction, over Ethernet), Cisco's HDLC, Frame Relay, Linux netfilter's log
+// (NFLOG), macOS' PKTAP. Over those that carry an EtherType, any stack of VLAN
+// tags (802.1Q, 802.1ad), MPLS labels and PPPoE sessions. The IP packet is the
+// outermost one: IP tunnels, GRE, VXLAN and the like are left in.
 //
 // # Limits
 //
 //   - Memory is constant whatever the size of the capture: a few buffers of 64
-//     KiB and one record. A record may hold 256 KiB, or the capture's snapshot
+//     KiB, the window of a zstd stream (at most 128 MiB) and one record. A record may hold 256 KiB, or the capture's snapshot
 //     length where that is more, to at most 1 MiB; one that claims more is
 //     taken for damage.
+//   - What is longer than an IP packet can be (65,535 bytes, of IPv6 65,575), as
+//     jumbograms and segments that a network card is to split, is skipped.
 //   - A pcapng section may describe 65,536 interfaces.
 //   - Not taken apart: encrypted, fragmented and aggregated (A-MSDU) 802.11
-//     frames, MPLS pseudowires, MACsec, provider backbone bridging. They are
+//     frames, PPP that is compressed or in bundles, MPLS pseudowires, MACsec, provider backbone bridging. They are
 //     skipped with a reason.
 //   - A classic pcap file of an unsupported link type is an error at once
 //     ([LinkTypeError]); in pcapng, packets of such an interface are skipped.

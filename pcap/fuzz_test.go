@@ -17,7 +17,11 @@ func FuzzReader(f *testing.F) {
 	ppi := append(hexBytes("00 00 0800 7f000000"), wifi...)
 	sll := hexBytes("0000 0001 0006 0200000000010000 0800", ip4Hex)
 	sll2 := hexBytes("0800 0000 00000001 0001 00 06 0200000000010000", ip4Hex)
+	pktap := append(hexBytes("24000000 01000000 01000000 656e300000000000 0000000000000000 0000000000000000"), eth...)
 	for link, frame := range map[LinkType][]byte{
+		LinkPPP: hexBytes("ff03 0021", ip4Hex), LinkCiscoHDLC: hexBytes("0f00 0800", ip4Hex), LinkPPPD: hexBytes("0103 57", ip6Hex),
+		LinkPPPoE: eth[22:], LinkFrameRelay: hexBytes("1841 030080 0080c2 0007", macHex, "0800", ip4Hex), LinkPKTAP: pktap,
+		LinkNFLOG:    hexBytes("02 00 0001 0800 0100 0800 0300 0700 0a00 616200 00 1c00 0900", ip4Hex),
 		LinkEthernet: eth, LinkRadiotap: wifi, LinkWiFi: wifi[12:], LinkPPI: ppi, LinkSLL: sll, LinkSLL2: sll2,
 		LinkNull: append([]byte{2, 0, 0, 0}, ip4...), LinkRaw: ip6,
 	} {
@@ -29,6 +33,7 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Add(classicFile{order: binary.BigEndian, magic: magicModified, minor: 3, link: LinkEthernet, middle: 8}.file(eth, mpls))
 	f.Add(gzipped(f, plain(LinkEthernet).file(eth, mpls)))
+	f.Add(zstandard(f, plain(LinkEthernet).file(eth, mpls)))
 
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r, err := NewReader(bytes.NewReader(in))

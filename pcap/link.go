@@ -42,6 +42,18 @@ func stripLink(link LinkType, b []byte) ([]byte, SkipReason) {
 		return stripRadiotap(b)
 	case LinkPPI:
 		return stripPPI(b)
+	case LinkPKTAP, LinkUser2:
+		return stripPKTAP(b)
+	case LinkNFLOG:
+		return stripNFLOG(b)
+	case LinkPPP, LinkPPPHDLC, LinkCiscoHDLC:
+		return stripHDLC(b)
+	case LinkPPPD, LinkPPPDir:
+		return stripPPPD(b)
+	case LinkPPPoE:
+		return stripPPPoE(b)
+	case LinkFrameRelay:
+		return stripFrameRelay(b)
 	}
 	return nil, SkipUnsupportedLink
 }
@@ -100,29 +112,6 @@ func stripMPLS(b []byte) ([]byte, SkipReason) {
 		return nil, SkipNotIP
 	}
 	return b, SkipNone
-}
-
-// stripPPPoE: version and type (1), code (1), session (2), length (2), then PPP
-// with a protocol of two bytes, or one where that field is compressed (RFC 1661
-// section 6.5). The length is not needed: IP has its own.
-func stripPPPoE(b []byte) ([]byte, SkipReason) {
-	if len(b) < 8 {
-		return nil, skipShort
-	}
-	if b[0] != 0x11 || b[1] != 0 {
-		return nil, SkipBadLinkLayer
-	}
-	proto, b := uint16(b[6]), b[7:]
-	if proto&1 == 0 {
-		proto, b = proto<<8|uint16(b[0]), b[1:]
-	}
-	switch proto {
-	case 0x0021, 0x0057: // IPv4, IPv6
-		return b, SkipNone
-	case 0x0281, 0x0283: // MPLS
-		return stripMPLS(b)
-	}
-	return nil, SkipNotIP
 }
 
 // stripLLC: service access points (2) and control (1); SNAP adds an
@@ -198,37 +187,28 @@ func stripCooked(arphrd, proto uint16, b []byte) ([]byte, SkipReason) {
 	const (
 		arphrdFrameRelay = 770
 		arphrdIPGRE      = 778
+		arphrdRadiotap   = 803
 		arphrdNetlink    = 824
-		protoLLC         = 4 // ETH_P_802_2
+		protoLLC         = 4      // ETH_P_802_2
+		greEthernet      = 0x6558 // transparent Ethernet bridging (RFC 7637)
+		grePPP           = 0x880b // RFC 2637
 	)
 	switch {
-	case arphrd == arphrdFrameRelay, arphrd == arphrdIPGRE, arphrd == arphrdNetlink:
+	case arphrd == arphrdFrameRelay:
+		return stripFrameRelay(b)
+	case arphrd == arphrdRadiotap:
+		return stripRadiotap(b)
+	case arphrd == arphrdNetlink:
 		return nil, SkipNotIP
-	case proto == protoLLC:
+	// GRE's protocol types are EtherTypes (RFC 2784 section 2.4) and two more.
+	case arphrd == arphrdIPGRE && proto == greEthernet:
+		return stripEthernet(b)
+	case arphrd == arphrdIPGRE && proto == grePPP:
+		return stripPPP(b)
+	case arphrd != arphrdIPGRE && proto == protoLLC:
 		return stripLLC(b)
 	case proto <= 1500: // other ETH_P_ numbers below the EtherTypes: Novell 802.3, CAN, ...
 		return nil, SkipNotIP
 	}
 	return stripEtherType(proto, b)
-}
-
-// stripPPI: version (1), flags (1), length of this header with its fields (2),
-// link type of what follows (4), all little-endian.
-func stripPPI(b []byte) ([]byte, SkipReason) {
-	if len(b) < 8 {
-		return nil, skipShort
-	}
-	length := int(binary.LittleEndian.Uint16(b[2:]))
-	link := binary.LittleEndian.Uint32(b[4:])
-	switch {
-	case b[0] != 0 || length < 8:
-		return nil, SkipBadLinkLayer
-	case len(b) < length:
-		return nil, skipShort
-	case link > 0xffff || !LinkType(link).Supported():
-		return nil, SkipUnsupportedLink
-	case LinkType(link) == LinkPPI: // never within itself
-		return nil, SkipBadLinkLayer
-	}
-	return stripLink(LinkType(link), b[length:])
 }

@@ -53,8 +53,8 @@ type Reader struct {
 	err     error // io.EOF once the end was reached or an error was returned
 }
 
-// NewReader returns a Reader of the capture in r: pcap or pcapng, plain or
-// gzipped, which it tells from the first bytes. It reads ahead by up to 64 KiB
+// NewReader returns a Reader of the capture in r: pcap or pcapng, plain, gzipped or
+// in a zstd stream, which it tells from the first bytes. It reads ahead by up to 64 KiB
 // and never seeks, so r may be a pipe. It does not close r.
 //
 // The error is a *FileError if r is empty, damaged or no capture (then wrapping
@@ -63,7 +63,7 @@ type Reader struct {
 func NewReader(r io.Reader) (*Reader, error) {
 	src, err := newSource(r)
 	if err != nil {
-		return nil, &FileError{What: "the gzip header is damaged", Err: unexpected(err)}
+		return nil, &FileError{What: "the header of the compressed stream is damaged", Err: unexpected(err)}
 	}
 	magic, err := src.peek(4)
 	switch {

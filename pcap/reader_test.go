@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 )
 
 func gzipped(tb testing.TB, b []byte) []byte {
@@ -28,6 +29,15 @@ func gzipped(tb testing.TB, b []byte) []byte {
 	return out.Bytes()
 }
 
+func zstandard(tb testing.TB, b []byte) []byte {
+	tb.Helper()
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return z.EncodeAll(b, nil)
+}
+
 func TestReaderGzip(t *testing.T) {
 	file := plain(LinkRaw).file(ip4, ip6, ip4)
 	want, err := readAll(t, file)
@@ -36,6 +46,8 @@ func TestReaderGzip(t *testing.T) {
 	}
 	for name, in := range map[string][]byte{
 		"one member":  gzipped(t, file),
+		"zstd":        zstandard(t, file),
+		"two frames":  append(zstandard(t, file[:50]), zstandard(t, file[50:])...),
 		"two members": append(gzipped(t, file[:50]), gzipped(t, file[50:])...),
 	} {
 		got, err := readAll(t, in)
@@ -43,7 +55,7 @@ func TestReaderGzip(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: packets differ (-plain +gzipped):\n%s", name, diff)
+			t.Errorf("%s: packets differ (-plain +packed):\n%s", name, diff)
 		}
 	}
 }
@@ -76,6 +88,24 @@ func TestReaderGzipDamage(t *testing.T) {
 	}
 }
 
+func TestReaderZstdDamage(t *testing.T) {
+	file := plain(LinkRaw).file(ip4, ip6, ip4)
+	z := zstandard(t, file)
+	for n := 4; n < len(z); n++ {
+		if _, err := readAll(t, z[:n]); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("cut to %d bytes: got %v", n, err)
+		}
+	}
+	z[len(z)-1] ^= 1
+	if got, err := readAll(t, z); !errors.Is(err, zstd.ErrCRCMismatch) {
+		t.Errorf("wrong checksum: got %d packets, %v", len(got), err)
+	}
+	// A window of 1 GiB: magic, no flags, 2^(10 + 20).
+	if _, err := NewReader(bytes.NewReader(hexBytes("28b52ffd 00 a0", "000000", strings.Repeat("00", 20)))); !errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		t.Errorf("a window of 1 GiB: got %v", err)
+	}
+}
+
 func TestReaderNotACapture(t *testing.T) {
 	for name, in := range map[string][]byte{
 		"empty":          {},
@@ -84,11 +114,17 @@ func TestReaderNotACapture(t *testing.T) {
 		"gzipped text":   gzipped(t, []byte("some text, not a capture")),
 		"gzipped twice":  gzipped(t, gzipped(t, plain(LinkRaw).file(ip4))),
 		"gzip of naught": gzipped(t, nil),
+		"zstd of naught": zstandard(t, nil),
+		"xz":             []byte("\xfd7zXZ\x00\x00\x04"),
+		"lz4":            []byte("\x04\x22\x4d\x18\x64\x40\xa7"),
 	} {
 		_, err := NewReader(bytes.NewReader(in))
 		var fe *FileError
 		if !errors.Is(err, ErrFormat) || !errors.As(err, &fe) {
 			t.Errorf("%s: got %v, want a *FileError with ErrFormat", name, err)
+		}
+		if fe != nil && strings.HasPrefix(name, "xz") != strings.Contains(fe.What, "packed with xz") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -2,12 +2,21 @@ package pcap
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 const bufferSize = 64 << 10
+
+// maxWindow is the largest window of a zstd stream that is read, in bytes: that of
+// zstd --ultra and --long by themselves. So much is allocated only where a stream
+// says that it needs it.
+const maxWindow = 128 << 20
 
 // A source is the byte stream of a capture, decompressed.
 type source struct {
@@ -34,15 +43,39 @@ func newSource(r io.Reader) (*source, error) {
 	s := &source{in: counter{r: r}}
 	s.raw = bufio.NewReaderSize(&s.in, bufferSize)
 	s.br = s.raw
-	// RFC 1952 section 2.3.1. An input too short to tell fails later, as a capture.
-	if magic, _ := s.raw.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
+	magic, _ := s.raw.Peek(4) // an input too short to tell fails later, as a capture
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}): // RFC 1952 section 2.3.1
 		z, err := gzip.NewReader(s.raw)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		s.br = bufio.NewReaderSize(z, bufferSize)
+	case bytes.HasPrefix(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}): // RFC 8878 section 3.1.1
+		// One at a time is without goroutines, so there is nothing to close.
+		z, err := zstd.NewReader(s.raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow))
+		if err != nil {
+			return nil, fmt.Errorf("zstd: %w", err)
 		}
 		s.br = bufio.NewReaderSize(z, bufferSize)
 	}
 	return s, nil
+}
+
+// archives are what captures come in that this package does not unpack, by their
+// first bytes.
+var archives = []struct{ magic, name string }{
+	{"\xfd7zXZ\x00", "xz"}, {"BZh", "bzip2"}, {"\x04\x22\x4d\x18", "lz4"}, {"PK\x03\x04", "zip"}, {"7z\xbc\xaf", "7z"},
+}
+
+// archived returns what a capture is packed with, "" where it is not known.
+func (s *source) archived() string {
+	for _, a := range archives {
+		if b, _ := s.peek(len(a.magic)); string(b) == a.magic {
+			return a.name
+		}
+	}
+	return ""
 }
 
 // inputOffset returns how much of the caller's input was consumed, in bytes.

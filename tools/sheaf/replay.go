@@ -50,7 +50,7 @@ func newReplay() *cobra.Command {
 comes out with the one that went in, byte for byte, and shows what would have
 crossed the link. It needs no root and opens no socket.
 
-A FILE is a pcap or pcapng capture, plain or gzipped; - is standard input. Each
+A FILE is a pcap or pcapng capture, plain, gzipped or zstd; - is standard input. Each
 file gets gateways of its own, which know nothing at its start.
 
 A frame goes at once and takes one carrier packet for each 1350 bytes begun. "On

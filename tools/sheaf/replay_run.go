@@ -202,7 +202,7 @@ func (r *replayRun) open(name string) (io.ReadCloser, int64, error) {
 	return f, -1, nil
 }
 
-const captureFile = "a pcap or pcapng capture, plain or gzipped"
+const captureFile = "a pcap or pcapng capture, plain, gzipped or zstd"
 
 // expected says what a file should have been that could not be read.
 func expected(err, reading error) error {
