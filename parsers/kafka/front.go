@@ -220,21 +220,27 @@ func (f *front) first(r *reader, compact bool) fault {
 		}
 		return r.bad
 	}
+	var bad fault
+	f.topic, bad = r.topic(compact)
+	return bad
+}
+
+// topic reads the name of a topic.
+func (r *reader) topic(compact bool) (place, fault) {
 	n := r.length(compact)
 	if r.bad == ok && (n == 0 || n > maxTopic) {
-		return faultTopic
+		return place{}, faultTopic
 	}
 	p := r.take(n)
 	if p == nil {
-		return r.bad
+		return place{}, r.bad
 	}
 	for _, c := range p {
 		if !topicBytes[c] {
-			return faultTopic
+			return place{}, faultTopic
 		}
 	}
-	f.topic = place{r.at - n, n}
-	return ok
+	return place{r.at - n, n}, ok
 }
 
 // topicBytes are what names of topics are made of.

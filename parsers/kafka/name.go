@@ -14,6 +14,7 @@ const (
 	Produce = apiBase + 0
 	Fetch   = apiBase + 1
 
+	metadata         = apiBase + 3
 	joinGroup        = apiBase + 11
 	heartbeat        = apiBase + 12
 	leaveGroup       = apiBase + 13

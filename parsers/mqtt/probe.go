@@ -24,6 +24,11 @@ const (
 	exactWeight   = 4 // of ending where the segment does
 	publishWeight = 3 // and one for each of the first eight bytes of its topic
 	connectWeight = 16
+	connackWeight = 8
+	// A CONNACK without properties is four or five bytes, which PCEP and others
+	// send too: alone it is believed on the port only.
+	bareWeight = 5
+	bareSize   = 5
 )
 
 // Probe judges whether bytes begin with MQTT messages; see parsers.Protocol.
@@ -115,7 +120,13 @@ func weigh(b []byte, version uint8, budget *int) (c chain) {
 			c.weight += connectWeight
 			c.connect = c.connect || c.whole == 0
 		case CONNACK:
-			c.weight += insideWeight
+			switch {
+			case c.whole > 0: // a server begins with it, and has but one
+			case f.size > bareSize:
+				c.weight += connackWeight
+			default:
+				c.weight += bareWeight
+			}
 		case PUBLISH:
 			if !plausible(b[f.topicAt:min(f.topicAt+f.topicLen, len(b))]) {
 				return chain{}

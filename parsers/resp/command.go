@@ -32,11 +32,8 @@ var commands = func() map[string]Name {
 		zrevrange zrevrangebylex zrevrangebyscore zrevrank zscan zscore zunion zunionstore`) {
 		m[word] = COMMAND
 	}
-	for n := PUBLISH; n <= HELLO; n++ {
+	for n := PUBLISH; n <= RESET; n++ {
 		m[strings.ToLower(names[n])] = n
-	}
-	for _, word := range []string{"auth", "quit", "reset"} {
-		m[word] = HELLO
 	}
 	return m
 }()

@@ -280,10 +280,13 @@ func (f *front) count(b []byte, at int) fault {
 
 // command reads a command from its second element on. n is how many it has.
 func (f *front) command(b []byte, at, n int, name Name, word span) fault {
-	f.name = name
-	f.event, f.eventLen, f.body = word.off, word.len, at
+	f.name, f.body = name, at
+	if name.ofConnection() {
+		return ok
+	}
+	f.event, f.eventLen = word.off, word.len
 	switch name {
-	case COMMAND, PING, HELLO:
+	case COMMAND:
 		return ok
 	case XREAD, XREADGROUP:
 		return f.read(b, at, n)

@@ -40,10 +40,13 @@ func (f *front) line(b []byte, from side) fault {
 			f.name = COMMAND
 		}
 	}
-	f.eventLen = n // at offset 0: of the command itself
 	f.body = n
+	if f.name.ofConnection() {
+		return ok
+	}
+	f.eventLen = n // at offset 0: of the command itself
 	switch f.name {
-	case COMMAND, PING, HELLO, XREAD, XREADGROUP:
+	case COMMAND, XREAD, XREADGROUP:
 		return ok
 	}
 	return f.word(b, n)

@@ -38,8 +38,12 @@ var messages = []struct {
 	{"subscribe in lower case", arrayOf("subscribe", "a", "b"), `SUBSCRIBE: *3 [subscribe] {a} $b`, `SUBSCRIBE 0+33 body 26 "a"`},
 	{"unsubscribe from all", arrayOf("UNSUBSCRIBE"), `UNSUBSCRIBE: *1 [UNSUBSCRIBE]`, `UNSUBSCRIBE 0+22 body 22 "UNSUBSCRIBE"`},
 	{"set", arrayOf("SET", "k", "v"), `COMMAND: *3 [SET] $k $v`, `COMMAND 0+27 body 13 "SET"`},
-	{"ping", arrayOf("PING"), `PING: *1 [PING]`, `PING 0+14 body 14 "PING"`},
-	{"hello", arrayOf("HELLO", "3"), `HELLO: *2 [HELLO] $3`, `HELLO 0+22 body 15 "HELLO"`},
+	{"ping", arrayOf("PING"), `PING: *1 [PING]`, `PING 0+14 body 14`},
+	{"hello", arrayOf("HELLO", "3"), `HELLO: *2 [HELLO] $3`, `HELLO 0+22 body 15`},
+	{"auth", arrayOf("AUTH", "x"), `AUTH: *2 [AUTH] $x`, `AUTH 0+21 body 14`},
+	{"quit", arrayOf("QUIT"), `QUIT: *1 [QUIT]`, `QUIT 0+14 body 14`},
+	{"reset", arrayOf("reset"), `RESET: *1 [reset]`, `RESET 0+15 body 15`},
+	{"inline auth", "AUTH x\r\n", `AUTH: [AUTH] < x>`, `AUTH 0+8 body 4`},
 
 	{"message", arrayOf("message", "a:b", "hello"), `message: *3 [message] {a:b} (hello)`, `message 0+37 body 30 "a:b"`},
 	{"message of CR LF", arrayOf("message", "a", "\r\n"), `message: *3 [message] {a} (` + "\r\n" + `)`, `message 0+32 body 28 "a"`},
@@ -84,7 +88,7 @@ var messages = []struct {
 
 	{"inline publish", "PUBLISH Foo \"Hi there :)\"\r\n", `PUBLISH: [PUBLISH] {Foo} < "Hi there :)">`, `PUBLISH 0+27 body 11 "Foo"`},
 	{"inline publish to a quoted channel", "PUBLISH \"a b\" x\n", `PUBLISH: [PUBLISH] {a b} <" x>`, `PUBLISH 0+16 body 12 "a b"`},
-	{"inline ping", "PING\r\n", `PING: [PING]`, `PING 0+6 body 4 "PING"`},
+	{"inline ping", "PING\r\n", `PING: [PING]`, `PING 0+6 body 4`},
 	{"inline set", "set k v\r\n", `COMMAND: [set] < k v>`, `COMMAND 0+9 body 3 "set"`},
 	{"empty line", "\r\n", `EMPTY:`, `EMPTY 0+2 body 0`},
 }

@@ -22,7 +22,10 @@ const (
 	XREADGROUP
 	XACK
 	PING
-	HELLO // AUTH, QUIT and RESET too
+	HELLO
+	AUTH
+	QUIT
+	RESET
 	Empty // an inline command without a word
 
 	Msg
@@ -56,7 +59,7 @@ const (
 
 var names = [...]string{
 	"", "COMMAND", "PUBLISH", "SPUBLISH", "SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE",
-	"PUNSUBSCRIBE", "SUNSUBSCRIBE", "XADD", "XREAD", "XREADGROUP", "XACK", "PING", "HELLO", "EMPTY",
+	"PUNSUBSCRIBE", "SUNSUBSCRIBE", "XADD", "XREAD", "XREADGROUP", "XACK", "PING", "HELLO", "AUTH", "QUIT", "RESET", "EMPTY",
 	"message", "pmessage", "smessage", "subscribe", "psubscribe", "ssubscribe", "unsubscribe",
 	"punsubscribe", "sunsubscribe", "push",
 	"+OK", "+PONG", "Status", "Error", "Integer", "Bulk", "Null", "Boolean", "Double", "Big number",
@@ -71,9 +74,14 @@ func (n Name) String() string {
 	return names[n]
 }
 
+// ofConnection says whether commands of the name are about the connection, and so
+// of no event.
+func (n Name) ofConnection() bool { return n >= PING && n <= RESET }
+
 // classes say how messages of a kind may wait.
 var classes = [64]parsers.Class{
-	PING: parsers.ClassUrgent, HELLO: parsers.ClassUrgent, Empty: parsers.ClassUrgent, Pong: parsers.ClassUrgent,
+	PING: parsers.ClassUrgent, HELLO: parsers.ClassUrgent, AUTH: parsers.ClassUrgent, QUIT: parsers.ClassUrgent,
+	RESET: parsers.ClassUrgent, Empty: parsers.ClassUrgent, Pong: parsers.ClassUrgent,
 	Failed:  parsers.ClassUrgent,
 	XACK:    parsers.ClassAck,
 	OK:      parsers.ClassAck,
