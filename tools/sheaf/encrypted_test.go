@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"io"
 	"math/big"
-	"net"
 	"regexp"
 	"strings"
 	"testing"
@@ -50,10 +49,7 @@ func TestEncryptedInReplay(t *testing.T) {
 func TestEncryptedInStatus(t *testing.T) {
 	p := newPair(t, secureEcho(t))
 	p.run(t)
-	c, err := tls.DialWithDialer(&net.Dialer{Timeout: 20 * time.Second}, "tcp", p.local, &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := tls.Client(dial(t, p.local), &tls.Config{InsecureSkipVerify: true})
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	for range 20 {

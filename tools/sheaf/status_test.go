@@ -144,14 +144,26 @@ func echo(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// dial connects to what listens as soon as the server behind it is known to be
+// there.
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	for until := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			return c
+		}
+		if time.Now().After(until) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestStatus asks gateways that carry something.
 func TestStatusOfPair(t *testing.T) {
 	p := newPair(t, echo(t))
 	p.run(t)
-	c, err := net.Dial("tcp", p.local)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := dial(t, p.local)
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
 	if _, err := c.Write(make([]byte, 30_000)); err != nil {
