@@ -25,7 +25,7 @@ func sheaf(t *testing.T, stdin io.Reader, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	code := run(args, stdin, &out, &errs)
-	if s := out.String() + errs.String(); strings.Contains(s, "goroutine ") || strings.Contains(s, "panic") {
+	if s := out.String() + errs.String(); strings.Contains(s, "goroutine ") || strings.Contains(s, "panic: ") {
 		t.Errorf("sheaf %q prints a stack trace:\n%s", args, s)
 	}
 	return result{code, out.String(), errs.String()}
