@@ -12,15 +12,25 @@
 //	members.go   who is in a group; context.go: those not known yet
 //	spans.go     the payload, as remembered bodies, edits of them, or literals
 //	columns.go   the header fields, as differences from their predictions;
+//	layouts.go   what headers have in common;
 //	stamp.go     and values.go: timestamps, and what fills the holes
 //	learn.go     what both ends then know
 //	expander.go  groups become packets
 //
-// Everything that both ends must agree on is in memory.go, slot.go and peers.go,
-// and changes only in codec.go and what that calls. These are written once for
-// both ends: a wire.Coder writes or reads, and each call returns the value
+// Everything that both ends must agree on is in memory.go, layouts.go, slot.go and
+// peers.go, and changes only in codec.go and what that calls. These are written once
+// for both ends: a wire.Coder writes or reads, and each call returns the value
 // either way. So the ends cannot drift apart by a mistake in one of them; what
 // could still go wrong, a digest over the packets finds.
+//
+// Every table that both ends have is bounded, and what is remembered names what is in
+// it by its place: a CID, the index of a slot, the place of a layout. Of objects only
+// those may be held past a group that both ends made at the same moment (a context's
+// layout), or that only one end has (source, slotSource), which is never asked what
+// the peer knows. A number may outlive what it stood for. It then stands for what has
+// taken the place, or for nothing, at both ends alike: it is a guess, looked at when
+// it is used (memory.flow, slots.holds, view.valid), and a guess that is wrong costs
+// bytes. TestSmallTables and state_test.go hold the two ends against one another.
 //
 // Three things make steady traffic cost next to nothing. A field that is as
 // predicted for all members of a group is a fraction of a bit. A group's members

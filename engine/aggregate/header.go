@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
@@ -33,14 +34,21 @@ const (
 //	TCP   .. .. .. .. .. .. .. .. .. .. .. .. 80 .. .. .. .. .. 00 00
 //	      01 01 08 0a .. .. .. .. .. .. .. ..
 //
-// A layout does not change once it is made.
+// Two layouts are the same where their bytes, ip and proto are. What the two ends
+// remember is a layout's entry in the table (layouts.go), never the object that a
+// packet was first described with.
 type layout struct {
 	bytes []byte
-	ip    int   // length of the IP header with extension headers
-	stamp int   // offset of the TCP timestamp values, 0 without
-	kind  kind  // of the groups its segments can be in
-	proto uint8 // IP protocol of the transport header
-	index int   // place in the layout table, where table[index] is still this one
+	ip    int    // length of the IP header with extension headers
+	stamp int    // offset of the TCP timestamp values, 0 without
+	kind  kind   // of the groups its segments can be in
+	proto uint8  // IP protocol of the transport header
+	place uint8  // of an entry: in the table; else a hint at where its entry may be
+	used  uint32 // of an entry: number of the last group with a segment of it
+}
+
+func (l *layout) same(o *layout) bool {
+	return l.ip == o.ip && l.proto == o.proto && bytes.Equal(l.bytes, o.bytes)
 }
 
 // fields are the header fields that have columns.

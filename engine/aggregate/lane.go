@@ -45,4 +45,5 @@ func (l *Lane) Outstanding() uint64 { return l.Merger.writer.frames - l.Expander
 func (m *memory) init(limits wire.Limits) {
 	m.limits = limits
 	m.slots.table = make([]slot, 0, limits.Slots)
+	m.layouts.init(&limits)
 }

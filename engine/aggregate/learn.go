@@ -13,6 +13,7 @@ func (m *memory) learn(g *group) {
 		f := mb.flow
 		it := item{flow: f, cid: mb.cid, fresh: mb.fresh, reverse: f.reverse, payload: payload}
 		f.layout = mb.layout
+		f.layout.used = m.serial
 		f.sums = mb.sums()
 		if mb.ipSumMode != ipSumRight {
 			f.ipSum = mb.ipSum
@@ -82,6 +83,7 @@ func (m *memory) learnSet(g *group) {
 		return
 	}
 	home := m.home(g)
+	limit := m.setLimit()
 	keep := home.set[:0]
 	for _, e := range home.set {
 		f := m.flows[e.cid]
@@ -99,7 +101,7 @@ func (m *memory) learnSet(g *group) {
 		}
 	}
 	for i := range g.members {
-		if mb := &g.members[i]; mb.flow.mark == m.serial && len(keep) < setLimit {
+		if mb := &g.members[i]; mb.flow.mark == m.serial && len(keep) < limit {
 			keep = append(keep, setMember{cid: mb.cid})
 		}
 	}

@@ -84,6 +84,9 @@ func (m *memory) home(g *group) *slot {
 	return &m.slots.table[g.spans[0].slot]
 }
 
+// setLimit returns how many flows a set has at most: more could not be in a group.
+func (m *memory) setLimit() int { return min(setLimit, int(m.limits.Packets)) }
+
 // list appends the candidates of a source.
 func (m *memory) list(from memberSource, home *slot, dst []uint32) []uint32 {
 	switch from {
@@ -92,7 +95,7 @@ func (m *memory) list(from memberSource, home *slot, dst []uint32) []uint32 {
 			dst = append(dst, e.cid)
 		}
 	case sourceOwing:
-		dst = m.peers.owing.appendTo(dst, setLimit)
+		dst = m.peers.owing.appendTo(dst, m.setLimit())
 	}
 	return dst
 }
@@ -102,7 +105,7 @@ func (m *memory) length(from memberSource, home *slot) int {
 	if from == sourceSet {
 		return len(home.set)
 	}
-	return min(m.peers.owing.count, setLimit)
+	return min(m.peers.owing.count, m.setLimit())
 }
 
 // choose picks the cheaper source for g, marks its members and puts them in the

@@ -139,33 +139,3 @@ const (
 	colHole    // and one more for each hole
 	numColumns = colHole + 4
 )
-
-// layouts is the table of known layouts; the oldest gives way.
-type layouts struct {
-	table [256]*layout
-	count int
-	last  *layout
-	after [2 * 257]uint8 // index of the layout that followed last time
-}
-
-func (t *layouts) enter(l *layout) {
-	l.index = t.count % len(t.table)
-	t.table[l.index] = l
-	t.count++
-}
-
-// known tells whether l has a place in the table.
-func (t *layouts) known(l *layout) bool { return t.table[l.index] == l }
-
-// guess returns where the layout is noted that followed l last time; l may be
-// nil. first says that the segment opens a connection.
-func (t *layouts) guess(l *layout, first bool) *uint8 {
-	i := 0
-	if l != nil {
-		i = 2 * (l.index + 1)
-	}
-	if first {
-		i++
-	}
-	return &t.after[i]
-}

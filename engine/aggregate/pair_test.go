@@ -70,6 +70,7 @@ func (p *pair) flush(d int, now time.Duration) {
 	}
 	p.bytes[d] += n
 	p.count[d]++
+	p.same(d)
 	if len(got) != len(p.sent[d]) {
 		p.t.Fatalf("%d packets sent, %d rebuilt", len(p.sent[d]), len(got))
 	}
@@ -125,14 +126,16 @@ type segment struct {
 	window       uint16
 	id           uint16
 	tsval, tsecr uint32 // no option where both are 0
+	options      []byte // behind those, of a length that is a multiple of 4
 	payload      []byte
 }
 
 func (s segment) packet() []byte {
-	tcp := 20
+	stamp := 0
 	if s.tsval|s.tsecr != 0 {
-		tcp = 32
+		stamp = 12
 	}
+	tcp := 20 + stamp + len(s.options)
 	b := make([]byte, 20+tcp, 20+tcp+len(s.payload))
 	b[0], b[6], b[8], b[9] = 0x45, 0x40, 64, 6
 	binary.BigEndian.PutUint16(b[2:], uint16(cap(b)))
@@ -154,7 +157,8 @@ func (s segment) packet() []byte {
 	binary.BigEndian.PutUint32(t[8:], s.ack)
 	t[12], t[13] = byte(tcp/4<<4), s.flags
 	binary.BigEndian.PutUint16(t[14:], s.window)
-	if tcp == 32 {
+	copy(t[20+stamp:], s.options)
+	if stamp != 0 {
 		copy(t[20:], []byte{1, 1, 8, 10})
 		binary.BigEndian.PutUint32(t[24:], s.tsval)
 		binary.BigEndian.PutUint32(t[28:], s.tsecr)

@@ -13,7 +13,8 @@ const (
 	setMinimum = 3
 	// setMisses is how many absences in a row drop a member from a set.
 	setMisses = 12
-	// setLimit bounds a set.
+	// setLimit bounds a set, and what is listed of those that owe; so does the
+	// number of packets in a frame.
 	setLimit = 1 << 13
 )
 

@@ -48,8 +48,11 @@ type sentFrame struct {
 }
 
 // maxSentItems bounds what is kept for the peer to refer to: beyond it, frames
-// say that they must not be referred to.
+// say that they must not be referred to. Where frames are small it is what four
+// of them can hold.
 const maxSentItems = 1 << 15
+
+func (w *writer) maxSentItems() int { return min(maxSentItems, 4*int(w.limits.Packets)) }
 
 func (w *writer) init(cfg *Config, stats *Stats) {
 	w.cfg, w.stats = cfg, stats
@@ -111,7 +114,7 @@ func (w *writer) layout(h []byte, ip int, proto uint8) *layout {
 	if !ok {
 		return nil
 	}
-	if len(w.shapes) > 4*len(w.layouts.table) {
+	if len(w.shapes) > 4*maxLayouts {
 		clear(w.shapes)
 	}
 	w.shapes[string(h)] = l
@@ -173,7 +176,7 @@ func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
 	w.effort = 0
 	w.items = w.items[:0]
 	h := head{
-		record: w.sentItems.len()+p.packets <= maxSentItems,
+		record: w.sentItems.len()+p.packets <= w.maxSentItems(),
 		named:  w.rebuilt,
 		clock:  w.tick(now, p),
 		links:  w.sound(w.links),
