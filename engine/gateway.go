@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,6 +48,7 @@ type Gateway struct {
 	router      *router
 	peers       map[string]*peer
 	since       time.Time
+	instance    [8]byte // random, of this run
 	control     net.Listener
 	metrics     *http.Server   // nil without
 	scrape      net.Listener   // of metrics
@@ -74,6 +76,7 @@ func New(cfg *Config, log *slog.Logger) (*Gateway, error) {
 		cfg: cfg, log: log, peers: make(map[string]*peer), since: time.Now(),
 		replies: rate.NewLimiter(maxReplies, maxReplies),
 	}
+	_, _ = rand.Read(g.instance[:]) // never fails
 	if err := g.setUp(); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
@@ -218,6 +221,7 @@ func (g *Gateway) addPeer(pc *Peer) error {
 			clock:  func() time.Duration { return time.Since(g.since) },
 			queue:  newQueue(limit, g.cfg.Queue.Time.or(500*time.Millisecond)),
 			log:    g.log,
+			self:   wire.Hello{Instance: g.instance, Ends: g.stack != nil},
 		}
 		if g.stack != nil {
 			l.opened = g.stack.Retry

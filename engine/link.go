@@ -36,6 +36,9 @@ type link struct {
 	clock  func() time.Duration
 	queue  *queue
 	log    *slog.Logger
+	self   wire.Hello // what this end says of itself
+
+	streams streams // of the goroutine that runs the link
 
 	up       atomic.Bool
 	overhead atomic.Int64 // about what a carrier packet adds, bytes
@@ -141,26 +144,43 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 
 // greet exchanges Hellos and returns a lane with the limits agreed on.
 func (l *link) greet(s stream) (*aggregate.Lane, error) {
-	hello := wire.Hello{Min: wire.Version, Max: wire.Version, Limits: wire.DefaultLimits}
+	hello := l.self
+	hello.Min, hello.Max, hello.Limits = wire.Version, wire.Version, wire.DefaultLimits
 	_ = s.SetReadDeadline(time.Now().Add(helloTimeout))
 	_ = s.SetWriteDeadline(time.Now().Add(helloTimeout))
 	if _, err := s.Write(wire.AppendHello(nil, hello)); err != nil {
 		return nil, fmt.Errorf("write hello: %w", err)
 	}
-	var buf [wire.HelloLen]byte
-	if _, err := io.ReadFull(s, buf[:]); err != nil {
-		return nil, fmt.Errorf("read hello: %w", err)
-	}
-	theirs, _, err := wire.ParseHello(buf[:])
+	theirs, err := readHello(s)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
+		return nil, err
 	}
 	cfg := l.lane
 	if _, cfg.Limits, err = wire.Negotiate(hello, theirs); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
 	}
 	_ = s.SetReadDeadline(time.Time{})
+	l.reset(l.streams.greeted(theirs))
 	return aggregate.NewLane(cfg)
+}
+
+// readHello reads the peer's Hello, whatever version it speaks.
+func readHello(r io.Reader) (wire.Hello, error) {
+	var buf [wire.HelloLen]byte
+	if _, err := io.ReadFull(r, buf[:wire.HelloLen1]); err != nil {
+		return wire.Hello{}, fmt.Errorf("read hello: %w", err)
+	}
+	h, _, err := wire.ParseHello(buf[:wire.HelloLen1])
+	if errors.Is(err, wire.ErrShort) {
+		if _, err := io.ReadFull(r, buf[wire.HelloLen1:]); err != nil {
+			return wire.Hello{}, fmt.Errorf("read hello: %w", err)
+		}
+		h, _, err = wire.ParseHello(buf[:])
+	}
+	if err != nil {
+		return wire.Hello{}, fmt.Errorf("%w: %w", ErrPeer, err)
+	}
+	return h, nil
 }
 
 // helloTimeout bounds the wait for a peer's Hello.
@@ -390,6 +410,7 @@ func (e *epoch) retire() {
 	defer l.mu.Unlock()
 	l.totals.sent.Accumulate(e.lane.Merger.Stats())
 	l.totals.got.add(e.got)
+	l.streams.keep(e.lane.Expander.Streams)
 	l.now = nil
 }
 

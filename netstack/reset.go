@@ -1,6 +1,9 @@
 package netstack
 
 import (
+	"net/netip"
+
+	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
@@ -48,23 +51,38 @@ func appendReset(dst []byte, id stack.TransportEndpointID, p *stack.PacketBuffer
 			fields.AckNum++
 		}
 	}
+	return encodeReset(dst, id.LocalAddress, id.RemoteAddress, &fields)
+}
+
+// AppendReset appends the packet that ends a connection at to in the name of from,
+// and returns the extended buffer. next is the sequence number that to expects
+// next: with another one the reset is not believed (RFC 5961 section 3.2). Both
+// addresses are of one family.
+func AppendReset(dst []byte, from, to netip.AddrPort, next uint32) []byte {
+	return encodeReset(dst, tcpip.AddrFromSlice(from.Addr().AsSlice()), tcpip.AddrFromSlice(to.Addr().AsSlice()), &header.TCPFields{
+		SrcPort: from.Port(), DstPort: to.Port(), SeqNum: next, DataOffset: minTCP, Flags: header.TCPFlagRst,
+	})
+}
+
+// encodeReset appends a packet of headers only.
+func encodeReset(dst []byte, from, to tcpip.Address, fields *header.TCPFields) []byte {
 	n := len(dst)
 	at := lenIPv4
-	if p.NetworkProtocolNumber == header.IPv6ProtocolNumber {
+	if from.Len() == header.IPv6AddressSize {
 		at = lenIPv6
 	}
 	dst = append(dst, make([]byte, at+minTCP)...)
 	packet := dst[n:]
 	if at == lenIPv6 {
-		header.IPv6(packet).Encode(&header.IPv6Fields{PayloadLength: minTCP, TransportProtocol: header.TCPProtocolNumber, HopLimit: icmpTTL, SrcAddr: id.LocalAddress, DstAddr: id.RemoteAddress})
+		header.IPv6(packet).Encode(&header.IPv6Fields{PayloadLength: minTCP, TransportProtocol: header.TCPProtocolNumber, HopLimit: icmpTTL, SrcAddr: from, DstAddr: to})
 	} else {
 		ip := header.IPv4(packet)
-		ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(packet)), Flags: header.IPv4FlagDontFragment, TTL: icmpTTL, Protocol: protoTCP, SrcAddr: id.LocalAddress, DstAddr: id.RemoteAddress})
+		ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(packet)), Flags: header.IPv4FlagDontFragment, TTL: icmpTTL, Protocol: protoTCP, SrcAddr: from, DstAddr: to})
 		ip.SetChecksum(^ip.CalculateChecksum())
 	}
 	answer := header.TCP(packet[at:])
-	answer.Encode(&fields)
-	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber, id.LocalAddress, id.RemoteAddress, minTCP)
+	answer.Encode(fields)
+	sum := header.PseudoHeaderChecksum(header.TCPProtocolNumber, from, to, minTCP)
 	answer.SetChecksum(^checksum.Checksum(answer, sum))
 	return dst
 }

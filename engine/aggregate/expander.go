@@ -6,6 +6,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
+	"sheaf/parsers"
 	"sheaf/tunnel/wire"
 )
 
@@ -90,6 +91,17 @@ func (x *Expander) expand(f wire.Frame) error {
 		x.out.learned(nil)
 	}
 	return nil
+}
+
+// Streams calls yield with each TCP flow that came from the peer, and the sequence
+// number after its last byte, in the order of their contexts. Flows whose
+// connection has ended are among them: nothing in a context says so.
+func (x *Expander) Streams(yield func(key parsers.FlowKey, next uint32)) {
+	for _, f := range x.flows {
+		if f != nil && f.started {
+			yield(f.key, f.end)
+		}
+	}
 }
 
 // inflate decompresses the literals.

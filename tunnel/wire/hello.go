@@ -12,6 +12,11 @@ import (
 type Hello struct {
 	Min, Max uint8 // versions of this specification, inclusive
 	Limits   Limits
+
+	// What follows is there from version 2 on, and zero where Max is 1.
+
+	Instance [8]byte // random, one for each run of the gateway's process
+	Ends     bool    // TCP connections end in the gateway itself, and so with its run
 }
 
 // Version is the version of the specification that this is.
@@ -43,8 +48,16 @@ var DefaultLimits = Limits{Flows: 1 << 18, Slots: 1 << 12, Bodies: 8 << 20, Pack
 // magic opens a Hello, so that a stranger's bytes are told from a gateway's.
 var magic = []byte("sheaf\x00")
 
-// HelloLen is the length of a Hello on the wire in bytes.
-const HelloLen = 6 + 2 + 5*4
+// HelloLen is the length of a Hello on the wire in bytes, and HelloLen1 that of
+// one whose writer speaks version 1 only.
+const (
+	HelloLen1 = 6 + 2 + 5*4
+	HelloLen  = HelloLen1 + 8 + 1
+)
+
+// helloEnds is the bit of a Hello's flags that stands for Ends. Bits that are not
+// known are for later versions to use, and are not looked at.
+const helloEnds = 1
 
 // ErrHello tells that a peer's Hello cannot be understood or agreed with.
 var ErrHello = errors.New("wire: no agreement with the peer")
@@ -56,16 +69,21 @@ func AppendHello(dst []byte, h Hello) []byte {
 	for _, v := range h.Limits.fields() {
 		dst = binary.BigEndian.AppendUint32(dst, *v)
 	}
-	return dst
+	if h.Max == 1 {
+		return dst
+	}
+	dst = append(dst, h.Instance[:]...)
+	return append(dst, byte(b2i(h.Ends))*helloEnds)
 }
 
-// ParseHello parses the Hello at the start of b. The error is ErrShort where b
-// is only the beginning of one.
+// ParseHello parses the Hello at the start of b and returns its length n,
+// HelloLen1 or HelloLen. The error is ErrShort where b is only the beginning of
+// one.
 func ParseHello(b []byte) (h Hello, n int, err error) {
 	if k := min(len(b), len(magic)); !bytes.Equal(b[:k], magic[:k]) {
 		return Hello{}, 0, fmt.Errorf("%w: the peer is not a sheaf gateway", ErrHello)
 	}
-	if len(b) < HelloLen {
+	if len(b) < HelloLen1 {
 		return Hello{}, 0, ErrShort
 	}
 	h.Min, h.Max = b[6], b[7]
@@ -78,6 +96,14 @@ func ParseHello(b []byte) (h Hello, n int, err error) {
 	if err := h.Limits.Check(); err != nil {
 		return Hello{}, 0, err
 	}
+	if h.Max == 1 {
+		return h, HelloLen1, nil
+	}
+	if len(b) < HelloLen {
+		return Hello{}, 0, ErrShort
+	}
+	copy(h.Instance[:], b[HelloLen1:])
+	h.Ends = b[HelloLen-1]&helloEnds != 0
 	return h, HelloLen, nil
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 func TestParseHelloErrors(t *testing.T) {
-	good := Hello{Min: 1, Max: 1, Limits: DefaultLimits}
+	good := Hello{Min: 2, Max: 2, Limits: DefaultLimits}
 	edit := func(change func(*Hello)) string {
 		h := good
 		change(&h)
@@ -26,6 +26,12 @@ func TestParseHelloErrors(t *testing.T) {
 		{"another protocol", "GET / HTTP/1.1\r\n\r\n", ErrHello},
 		{"another protocol's first byte", "G", ErrHello},
 		{"nearly", "sheafs", ErrHello},
+		{"of version 1", edit(func(h *Hello) { h.Min, h.Max = 1, 1 }), nil},
+		{"of version 1, more behind", edit(func(h *Hello) { h.Min, h.Max = 1, 1 }) + "x", nil},
+		{"of version 1, a byte less", edit(func(h *Hello) { h.Min, h.Max = 1, 1 })[:HelloLen1-1], ErrShort},
+		{"as long as one of version 1", edit(func(*Hello) {})[:HelloLen1], ErrShort},
+		{"a byte less", edit(func(*Hello) {})[:HelloLen-1], ErrShort},
+		{"bits not known", edit(func(*Hello) {})[:HelloLen-1] + "\xfe", nil},
 		{"version 0", edit(func(h *Hello) { h.Min = 0 }), ErrHello},
 		{"versions turned round", edit(func(h *Hello) { h.Min, h.Max = 3, 2 }), ErrHello},
 		{"all versions", edit(func(h *Hello) { h.Min, h.Max = 1, 255 }), nil},
@@ -48,11 +54,18 @@ func TestParseHelloErrors(t *testing.T) {
 		{"too many bytes", edit(func(h *Hello) { h.Limits.Bytes = MaxBytes + 1 }), ErrHello},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, n, err := ParseHello([]byte(tt.in))
+			h, n, err := ParseHello([]byte(tt.in))
 			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Fatalf("error %v, want %v", err, tt.want)
 			}
-			if want := HelloLen * b2i(err == nil); n != want {
+			want := HelloLen
+			switch {
+			case err != nil:
+				want = 0
+			case h.Max == 1:
+				want = HelloLen1
+			}
+			if n != want {
 				t.Errorf("%d bytes, want %d", n, want)
 			}
 			if errors.Is(err, ErrHello) && !strings.HasPrefix(err.Error(), ErrHello.Error()+": ") {
@@ -65,6 +78,10 @@ func TestParseHelloErrors(t *testing.T) {
 var genHello = rapid.Custom(func(t *rapid.T) Hello {
 	h := Hello{Min: uint8(rapid.IntRange(1, 255).Draw(t, "min"))}
 	h.Max = uint8(rapid.IntRange(int(h.Min), 255).Draw(t, "max"))
+	if h.Max > 1 {
+		copy(h.Instance[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "instance"))
+		h.Ends = rapid.Bool().Draw(t, "ends")
+	}
 	h.Limits = Limits{
 		Flows:   rapid.Uint32Range(1, MaxFlows).Draw(t, "flows"),
 		Slots:   rapid.Uint32Range(1, MaxSlots).Draw(t, "slots"),
@@ -79,11 +96,11 @@ func TestHellos(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := genHello.Draw(t, "hello")
 		b := AppendHello(nil, h)
-		if len(b) != HelloLen {
+		if len(b) != HelloLen && (h.Max > 1 || len(b) != HelloLen1) {
 			t.Fatalf("%d bytes", len(b))
 		}
 		got, n, err := ParseHello(b)
-		if err != nil || n != HelloLen || got != h {
+		if err != nil || n != len(b) || got != h {
 			t.Fatalf("%+v became %+v, %d bytes, %v", h, got, n, err)
 		}
 		for cut := range b {
@@ -93,6 +110,8 @@ func TestHellos(t *testing.T) {
 		}
 	})
 }
+
+func offer(min, max uint8, limits Limits) Hello { return Hello{Min: min, Max: max, Limits: limits} }
 
 func TestNegotiate(t *testing.T) {
 	small := Limits{Flows: 10, Slots: 20, Bodies: 0, Packets: 30, Bytes: MaxPacket}
@@ -104,14 +123,14 @@ func TestNegotiate(t *testing.T) {
 		version uint8 // 0 for no agreement
 		limits  Limits
 	}{
-		{"equal", Hello{1, 1, DefaultLimits}, Hello{1, 1, DefaultLimits}, 1, DefaultLimits},
-		{"the smaller", Hello{1, 1, DefaultLimits}, Hello{1, 1, small}, 1, small},
-		{"each by itself", Hello{1, 1, DefaultLimits}, Hello{1, 1, mixed}, 1,
+		{"equal", offer(1, 1, DefaultLimits), offer(1, 1, DefaultLimits), 1, DefaultLimits},
+		{"the smaller", offer(1, 1, DefaultLimits), offer(1, 1, small), 1, small},
+		{"each by itself", offer(1, 1, DefaultLimits), offer(1, 1, mixed), 1,
 			Limits{Flows: 1 << 18, Slots: 20, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}},
-		{"newest in common", Hello{1, 3, small}, Hello{2, 5, small}, 3, small},
-		{"touching", Hello{1, 2, small}, Hello{2, 9, small}, 2, small},
-		{"nothing in common", Hello{1, 1, small}, Hello{2, 3, small}, 0, Limits{}},
-		{"limits that are none", Hello{1, 1, small}, Hello{1, 1, Limits{}}, 0, Limits{}},
+		{"newest in common", offer(1, 3, small), offer(2, 5, small), 3, small},
+		{"touching", offer(1, 2, small), offer(2, 9, small), 2, small},
+		{"nothing in common", offer(1, 1, small), offer(2, 3, small), 0, Limits{}},
+		{"limits that are none", offer(1, 1, small), offer(1, 1, Limits{}), 0, Limits{}},
 	} {
 		for _, pair := range [][2]Hello{{tt.a, tt.b}, {tt.b, tt.a}} {
 			version, limits, err := Negotiate(pair[0], pair[1])

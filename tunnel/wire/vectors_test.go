@@ -189,6 +189,8 @@ func TestHelloVectors(t *testing.T) {
 		if _, err := fmt.Sscan(v.get("limits"), &l.Flows, &l.Slots, &l.Bodies, &l.Packets, &l.Bytes); err != nil {
 			t.Fatal(err)
 		}
+		copy(h.Instance[:], unhex(t, v.get("instance")))
+		h.Ends = v.get("ends") == "true"
 		b := AppendHello(nil, h)
 		if got, n, err := ParseHello(b); err != nil || n != len(b) || got != h {
 			t.Errorf("%+v became %+v, %d bytes, %v", h, got, n, err)
