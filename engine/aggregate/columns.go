@@ -8,6 +8,9 @@ func (m *memory) codeColumns(c *wire.Coder, g *group, pi int) error {
 	if err := m.codeLayouts(c, g, pi); err != nil {
 		return err
 	}
+	if err := m.codeOpaque(c, g, pi); err != nil {
+		return err
+	}
 	if g.kind.v4() {
 		m.codeID(c, g, pi)
 	} else {

@@ -80,12 +80,8 @@ func (m *memory) codeKey(c *wire.Coder, k kind, key *parsers.FlowKey) {
 	if k.v4() {
 		n, key.Version = 4, 4
 	}
-	for i := range n {
-		key.Src[i] = m.codeKeyByte(c, i, old.Src[i], key.Src[i])
-	}
-	for i := range n {
-		key.Dst[i] = m.codeKeyByte(c, 16+i, old.Dst[i], key.Dst[i])
-	}
+	m.codeAddress(c, 0, old.Src[:n], key.Src[:n])
+	m.codeAddress(c, 1, old.Dst[:n], key.Dst[:n])
 	for i, port := range [...]*uint16{&key.SrcPort, &key.DstPort} {
 		was := [...]uint16{old.SrcPort, old.DstPort}[i]
 		if c.Bool(&md.keySame[32+i], *port == was) {
@@ -105,9 +101,26 @@ func (m *memory) codeKey(c *wire.Coder, k kind, key *parsers.FlowKey) {
 	}
 }
 
-func (m *memory) codeKeyByte(c *wire.Coder, i int, old, b byte) byte {
-	if c.Bool(&m.models.keySame[i], b == old) {
-		return old
+// codeAddress codes the bytes of an address, which is the first or the second of
+// its key: against old, of the same length, or as they are where few of them would
+// be the same. A byte that is not costs about ten bits against old.
+func (m *memory) codeAddress(c *wire.Coder, which int, old, b []byte) {
+	md := &m.models
+	others := 0
+	for i := range b {
+		if b[i] != old[i] {
+			others++
+		}
 	}
-	return old + byte(m.models.keyStep.Int(c, int64(int8(b-old))))
+	raw := c.Bool(&md.keyRaw[which], 5*others > 4*len(b))
+	for i := range b {
+		switch {
+		case raw:
+			b[i] = byte(c.Raw(uint64(b[i]), 8))
+		case c.Bool(&md.keySame[16*which+i], b[i] == old[i]):
+			b[i] = old[i]
+		default:
+			b[i] = old[i] + byte(md.keyStep.Int(c, int64(int8(b[i]-old[i]))))
+		}
+	}
 }

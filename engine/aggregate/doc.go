@@ -5,14 +5,14 @@
 //	merger.go    a packet becomes fields and spans, and joins a group
 //	mask.go      with its masks taken off,
 //	trust.go     unless its spans or its header would not come out the same
-//	wait.go      how long it may wait there
+//	wait.go      how long it may wait there, and bounds.go how much fits
 //	writer.go    what the writing end looks up in order to tell the peer
 //	judge.go     which bodies are alike
 //	codec.go     the syntax of a frame: a head, then groups
 //	members.go   who is in a group; context.go: those not known yet
 //	spans.go     the payload, as remembered bodies, edits of them, or literals
 //	columns.go   the header fields, as differences from their predictions;
-//	layouts.go   what headers have in common;
+//	layouts.go   what headers have in common, and opaque.go: what means nothing;
 //	stamp.go     and values.go: timestamps, and what fills the holes
 //	learn.go     what both ends then know
 //	expander.go  groups become packets

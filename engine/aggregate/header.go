@@ -28,7 +28,8 @@ const (
 // A layout is what the headers of a flow's packets have in common and share
 // with other flows: the whole header with every field zeroed that has a column
 // of its own or belongs to the flow (addresses, ports, identification, flow
-// label, lengths, numbers, flags, window, checksums, timestamps).
+// label, lengths, numbers, flags, window, checksums, timestamps), and every byte
+// that means nothing here (opaque.go).
 //
 //	IPv4  45 00 .. .. .. .. 40 00 40 06 .. .. .. .. .. .. .. .. .. ..
 //	TCP   .. .. .. .. .. .. .. .. .. .. .. .. 80 .. .. .. .. .. 00 00
@@ -38,13 +39,15 @@ const (
 // remember is a layout's entry in the table (layouts.go), never the object that a
 // packet was first described with.
 type layout struct {
-	bytes []byte
-	ip    int    // length of the IP header with extension headers
-	stamp int    // offset of the TCP timestamp values, 0 without
-	kind  kind   // of the groups its segments can be in
-	proto uint8  // IP protocol of the transport header
-	place uint8  // of an entry: in the table; else a hint at where its entry may be
-	used  uint32 // of an entry: number of the last group with a segment of it
+	bytes  []byte
+	ip     int    // length of the IP header with extension headers
+	stamp  int    // offset of the TCP timestamp values, 0 without
+	kind   kind   // of the groups its segments can be in
+	proto  uint8  // IP protocol of the transport header
+	place  uint8  // of an entry: in the table; else a hint at where its entry may be
+	used   uint32 // of an entry: number of the last group with a segment of it
+	runs   []run
+	opaque int // bytes of the runs together
 }
 
 func (l *layout) same(o *layout) bool {
@@ -63,6 +66,7 @@ type fields struct {
 	ipSum        uint16 // the IPv4 header checksum as it is
 	sumMode      sumMode
 	ipSumMode    ipSumMode
+	opaque       []byte // of the layout's runs; borrowed: writing, from texts; reading, from the flow
 }
 
 // sumMode says what the transport checksum is, so that it can mostly be left out.
@@ -216,6 +220,10 @@ func newLayout(b []byte, ip int, proto uint8) (*layout, bool) {
 	case len(t) != 0 && (proto != protoUDP || len(t) != 8):
 		return nil, false
 	}
+	l.runs = appendRuns(nil, b, ip, l.kind.tcp())
+	for _, r := range l.runs {
+		l.opaque += int(r.to - r.from)
+	}
 	return l, true
 }
 
@@ -226,6 +234,7 @@ func appendHeader(dst []byte, key *parsers.FlowKey, f *fields, flags uint8, n in
 	at := len(dst)
 	dst = append(dst, l.bytes...)
 	h := dst[at:]
+	paste(h, f.opaque, l.runs)
 	total := len(h) + n
 	var pseudo uint16
 	if l.kind.v4() {

@@ -18,7 +18,7 @@ func small(n int) wire.Limits {
 }
 
 // headers sends segments of some flows. Each has one of many layouts: they differ in
-// an option that nobody knows.
+// their MSS, which is a part of them.
 func headers(p *pair, flows, segments int, pick func() (flow, header int)) {
 	all := make([]segment, flows)
 	for i := range all {
@@ -27,7 +27,7 @@ func headers(p *pair, flows, segments int, pick func() (flow, header int)) {
 	for i := range segments {
 		f, h := pick()
 		s := &all[f]
-		s.options = []byte{253, 4, byte(h >> 8), byte(h)}
+		s.options = []byte{optionMSS, 4, byte(h >> 8), byte(h)}
 		p.run(0, time.Duration(i)*time.Millisecond, s.packet())
 		s.seq++
 		s.id++
@@ -96,7 +96,7 @@ func TestSmallTables(t *testing.T) {
 			topics := rapid.IntRange(1, 2*n).Draw(rt, "topics")
 			layouts := rapid.IntRange(1, 2*n).Draw(rt, "layouts")
 			for i := range f.flows {
-				f.flows[i].options = []byte{253, 4, 0, byte(i * f.round % layouts)}
+				f.flows[i].options = []byte{optionMSS, 4, 0, byte(i * f.round % layouts)}
 			}
 			f.send(func(i int) []byte {
 				return publish(fmt.Sprint("topic/", i%topics), body(f.round+i), (1+i)*(f.round%2))

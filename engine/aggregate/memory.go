@@ -27,6 +27,7 @@ type memory struct {
 	peers   peers // the other direction, as far as this one refers to it
 	models  models
 	tags    [parsers.NumCounters][]byte // the newest text of any flow, by counter
+	opaque  []byte                      // the newest of any flow's runs
 
 	clock       uint32          // milliseconds, moved on by frames
 	ahead       uint32          // how far the last timestamp of this frame was ahead of the clock
@@ -60,6 +61,7 @@ type flow struct {
 	layout    *layout
 	counters  [parsers.NumCounters]uint64
 	texts     *[parsers.NumCounters][]byte // what filled its text holes last; nil without
+	opaque    []byte                       // of the runs of its last segment that had any
 	next      [2]uint32                    // CID listed after this one last time, plus one
 	reverse   uint32                       // CID of the other direction in the peer's memory, plus one
 	slot      uint32                       // of its last span, plus one
@@ -106,6 +108,7 @@ type models struct {
 	reuse                 wire.Bit
 	reversed, unpaired    wire.Bit
 	keySame               [48]wire.Bit
+	keyRaw                [2]wire.Bit
 	keyStep               wire.Int
 	oneSpan               [2]wire.Bit
 	spans                 wire.Int
@@ -119,6 +122,7 @@ type models struct {
 	layoutNext, layoutNew wire.Bit
 	layoutSame            wire.Bit
 	layoutLen             wire.Int
+	opaque                [2]wire.Column
 	columns               [2][numColumns]wire.Column
 	explicit              [2][2]wire.Column
 	shuffled              [2]wire.Bit

@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"bytes"
-	"fmt"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -28,6 +27,7 @@ type Merger struct {
 	seg     parsers.Segment
 	spans   []parsers.Span
 	header  []byte // scratch: a header zeroed
+	runs    []run  // scratch: its runs
 	rebuilt []byte // scratch: a header rebuilt
 	plain   []byte // scratch: a payload without its masks
 	store   []byte // bodies of the pending groups
@@ -49,6 +49,7 @@ type pending struct {
 	first   map[uint64]int32 // the first group of a key
 	packets int
 	bytes   int
+	beside  int // bytes that may be sent beside the bodies: headers, what fills holes
 	digest  wire.Digest
 	waited  time.Duration // of its packets together, until the last came
 	barrier int32         // index of the last group that nothing may overtake
@@ -82,10 +83,6 @@ type source struct {
 	told   seqnum.Value  // what it acknowledged last without data; 0 for nothing
 }
 
-// ErrLength tells that bytes cannot be one IP packet: there are none, or more than
-// wire.MaxPacket, as in a jumbogram (RFC 2675) or a super-segment (BIG TCP).
-var ErrLength = fmt.Errorf("aggregate: an IP packet has 1 to %d bytes", wire.MaxPacket)
-
 // Add takes an IP packet, borrowed for the call. Time is whatever clock the
 // caller uses throughout; it must not run backwards. Once Deadline says
 // FlushFull the frame takes no more: an Add before the Flush panics.
@@ -109,6 +106,7 @@ func (m *Merger) Add(now time.Duration, packet []byte) error {
 		m.verbatim(now, packet)
 		p.digest.AddVerbatim(packet)
 	}
+	p.beside += packetOverhead
 	if p.packets == 0 {
 		p.oldest, p.last = now, now
 	}
@@ -116,19 +114,12 @@ func (m *Merger) Add(now time.Duration, packet []byte) error {
 	p.last = now
 	p.packets++
 	p.bytes += len(packet)
-	l := &m.writer.memory.limits
-	if p.packets >= int(l.Packets) || p.packets >= int(l.Flows) ||
-		p.bytes > int(l.Bytes)-wire.MaxPacket || len(m.store) >= maxStore {
-		p.full = true
-	}
+	p.full = m.fills()
 	return nil
 }
 
 // maxSteps bounds the search for a group to join.
 const maxSteps = 16
-
-// maxStore bounds the bodies of one frame, which may all become literals.
-const maxStore = wire.MaxFrame / 4
 
 // admit puts the packet into a group, an old one or a new one. It returns whose
 // it is, nil for packets that can only be carried as they are.
@@ -142,7 +133,6 @@ func (m *Merger) admit(now time.Duration, packet []byte) *source {
 	if !ok {
 		return nil
 	}
-	m.header = h
 	if seg.Fragment {
 		seg.Key.SrcPort, seg.Key.DstPort = 0, 0
 	}
@@ -150,6 +140,8 @@ func (m *Merger) admit(now time.Duration, packet []byte) *source {
 	if k.tcp() != (seg.Key.Proto == protoTCP && seg.TransportLen > 0) {
 		return nil
 	}
+	f.opaque = m.opaque(h, k)
+	m.header = h
 	src := m.writer.source(now, &seg.Key)
 	p := &m.pending
 	if frame := m.writer.frames + 1; src.frame != frame {
@@ -179,6 +171,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) *source {
 		m.writer.abandon(src)
 		return nil
 	}
+	p.beside += n
 	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
 	payload = m.unmask(payload)
 	g := m.group(src, k, flags, payload)
@@ -205,6 +198,7 @@ func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index 
 	}
 	start := len(m.store)
 	m.storeBodies(payload)
+	p.beside += len(payload) - (len(m.store) - start) // what fills its holes
 	// The newest group of the key comes first. Of those behind the flow's last
 	// segment the oldest is best: it leaves the others to segments still to come.
 	found := int32(0)

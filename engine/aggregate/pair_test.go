@@ -68,6 +68,13 @@ func (p *pair) flush(d int, now time.Duration) {
 	if n != len(p.frame) {
 		p.t.Fatalf("frame of %d bytes, %d taken", len(p.frame), n)
 	}
+	most := frameOverhead
+	for _, b := range p.sent[d] {
+		most += len(b) + packetOverhead
+	}
+	if n > most {
+		p.t.Fatalf("a frame of %d bytes for %d packets of %d bytes", n, len(p.sent[d]), most-frameOverhead-packetOverhead*len(p.sent[d]))
+	}
 	p.bytes[d] += n
 	p.count[d]++
 	p.same(d)
