@@ -67,6 +67,7 @@ type tunnelOptions struct {
 	offload  bool   // of the TUN devices
 	top      string // further lines for the top of each file
 	mtu      int
+	fallback string // of the packets while no gateway runs
 	subnets  bool   // allowed has what lies behind the gateways, and not themselves
 	endpoint string // that the others call, if not the broker's gateway by its address
 }
@@ -105,6 +106,9 @@ func (l *lab) configure(o tunnelOptions) []*gateway {
 			fmt.Fprintln(b, `listen = ":4747"`)
 		}
 		fmt.Fprintf(b, "[tun]\nname = \"sheaf0\"\naddress = [\"%s/24\", \"%s/64\"]\noffload = %v\n", s.own4, s.own6, o.offload)
+		if o.fallback != "" {
+			fmt.Fprintf(b, "fallback = %q\n", o.fallback)
+		}
 		if o.mtu > 0 {
 			fmt.Fprintf(b, "mtu = %d\n", o.mtu)
 		}

@@ -41,24 +41,29 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// What a gateway made on its host is gone when it is.
+// What a gateway made on its host is gone when it is, but for the routes that refuse
+// its packets from then on; these go with sheaf down.
 func TestNothingLeftBehind(t *testing.T) {
 	l := newLab(t, 2)
 	gateways := l.configure(tunnelOptions{offload: true})
 	g := gateways[0]
-	host := func() string {
+	host := func(refused bool) string {
 		var b strings.Builder
 		for _, args := range []string{"-br link", "-br addr", "route show table all", "-6 route show table all", "rule", "-6 rule"} {
-			b.WriteString(g.site.gw.run("ip", strings.Fields(args)...))
+			for line := range strings.Lines(g.site.gw.run("ip", strings.Fields(args)...)) {
+				if refused || !strings.HasPrefix(line, "unreachable ") || !strings.Contains(line, " proto 115 ") {
+					b.WriteString(line)
+				}
+			}
 		}
 		return b.String()
 	}
-	before := host()
+	before := host(true)
 	gateways[1].start()
 	for _, how := range []string{"kill -9", "SIGTERM"} {
 		g.start()
 		l.waitUp(gateways...)
-		if host() == before {
+		if host(false) == before {
 			t.Fatal("the gateway made nothing")
 		}
 		if how == "SIGTERM" {
@@ -70,7 +75,14 @@ func TestNothingLeftBehind(t *testing.T) {
 			g.kill()
 		}
 		eventually(t, 2*time.Second, func() string {
-			return missingUnless(host() == before, "left behind after "+how+":\nbefore\n"+before+"\nafter\n"+host())
+			return missingUnless(host(false) == before, "left behind after "+how+":\nbefore\n"+before+"\nafter\n"+host(false))
 		})
+	}
+	if host(true) == before {
+		t.Error("nothing refuses packets")
+	}
+	g.site.gw.run(sheaf(t), "down", "-c", g.config)
+	if after := host(true); after != before {
+		t.Errorf("left behind after sheaf down:\nbefore\n%s\nafter\n%s", before, after)
 	}
 }

@@ -47,10 +47,11 @@ type Config struct {
 
 // TUN is the [tun] table.
 type TUN struct {
-	Name    string   `toml:"name"`    // default: the first free sheafN
-	Address Prefixes `toml:"address"` // of the gateway inside the tunnel, one or more
-	MTU     int      `toml:"mtu"`     // default 1500
-	Offload *bool    `toml:"offload"` // let the kernel hand over large segments; default true
+	Name     string   `toml:"name"`     // default: the first free sheafN
+	Address  Prefixes `toml:"address"`  // of the gateway inside the tunnel, one or more
+	MTU      int      `toml:"mtu"`      // default 1500
+	Offload  *bool    `toml:"offload"`  // let the kernel hand over large segments; default true
+	Fallback string   `toml:"fallback"` // refuse or route: packets to allowed while no gateway runs; default refuse
 }
 
 // A Peer is a [[peer]] table: another gateway.
@@ -195,6 +196,13 @@ func compression(v any) (int, error) {
 // and why.
 var ErrConfig = errors.New("configuration")
 
+// What fallback can be: packets to allowed are refused while no gateway runs, or go
+// where other routes lead.
+const (
+	fallbackRefuse = "refuse"
+	fallbackRoute  = "route"
+)
+
 // noControl is what control is set to for no control socket.
 const noControl = "off"
 
@@ -329,6 +337,9 @@ func (c *Config) check() error {
 		}
 		if m := c.TUN.MTU; m != 0 && (m < 576 || m > 65000) {
 			return fmt.Errorf("[tun]: mtu = %d is not between 576 and 65000", m)
+		}
+		if f := c.TUN.Fallback; f != "" && f != fallbackRefuse && f != fallbackRoute {
+			return fmt.Errorf("[tun]: fallback = %q: expected %s or %s", f, fallbackRefuse, fallbackRoute)
 		}
 	}
 	if _, err := c.lane(nil); err != nil {

@@ -115,7 +115,7 @@ func TestSaveRoute(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
 		t.Fatal(err)
 	}
-	r := Route{netip.MustParsePrefix("10.9.0.0/16"), "plant-7"}
+	r := Route{Prefix: netip.MustParsePrefix("10.9.0.0/16"), Peer: "plant-7"}
 	for range 2 { // the second time it is there already
 		if err := SaveRoute(path, r); err != nil {
 			t.Fatal(err)
@@ -136,14 +136,14 @@ func TestSaveRoute(t *testing.T) {
 	if b, _ = os.ReadFile(path); string(b) != text {
 		t.Errorf("written:\n%s\nexpected:\n%s", b, text)
 	}
-	if err := ForgetRoute(path, Route{netip.MustParsePrefix("10.1.0.0/16"), "plant-7"}); err != nil {
+	if err := ForgetRoute(path, Route{Prefix: netip.MustParsePrefix("10.1.0.0/16"), Peer: "plant-7"}); err != nil {
 		t.Error(err)
 	}
-	err := ForgetRoute(path, Route{netip.MustParsePrefix("10.5.0.1/32"), "plant-7"})
+	err := ForgetRoute(path, Route{Prefix: netip.MustParsePrefix("10.5.0.1/32"), Peer: "plant-7"})
 	if err == nil || !strings.Contains(err.Error(), `nothing else lies behind [[peer]] "plant-7"`) {
 		t.Errorf("without its last: %v", err)
 	}
-	if err := SaveRoute(path, Route{r.Prefix, "nobody"}); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
+	if err := SaveRoute(path, Route{Prefix: r.Prefix, Peer: "nobody"}); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
 		t.Errorf("unknown peer: %v", err)
 	}
 }

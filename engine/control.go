@@ -52,6 +52,7 @@ func listenControl(path string) (net.Listener, error) {
 type Route struct {
 	Prefix netip.Prefix `json:"prefix"`
 	Peer   string       `json:"peer"`
+	Fault  string       `json:"fault,omitempty"` // why packets do not go there; told, not asked
 }
 
 func (g *Gateway) controlHandler() http.Handler {
@@ -61,7 +62,7 @@ func (g *Gateway) controlHandler() http.Handler {
 		_ = json.NewEncoder(w).Encode(v)
 	}
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, g.Status()) })
-	mux.HandleFunc("GET /routes", func(w http.ResponseWriter, _ *http.Request) { answer(w, g.Routes()) })
+	mux.HandleFunc("GET /routes", func(w http.ResponseWriter, _ *http.Request) { answer(w, g.inspectedRoutes()) })
 	change := func(do func(Route) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			var route Route

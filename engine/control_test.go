@@ -40,6 +40,15 @@ allowed = ["10.1.7.0/24", "fd00::/16"]
 	return s, socket
 }
 
+// listed returns routes as text.
+func listed(routes []Route) string {
+	var list []string
+	for _, r := range routes {
+		list = append(list, fmt.Sprintf("{%v %s%s}", r.Prefix, r.Peer, r.Fault))
+	}
+	return fmt.Sprint(list)
+}
+
 func TestControl(t *testing.T) {
 	s, socket := lone(t)
 	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 {
@@ -53,13 +62,13 @@ func TestControl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprint(r)
+		return listed(r)
 	}
 	before := "[{10.1.0.0/16 a} {10.1.7.0/24 b} {fd00::/16 b}]"
 	if got := routes(); got != before {
 		t.Errorf("routes %s", got)
 	}
-	r := Route{netip.MustParsePrefix("10.3.0.0/24"), "b"}
+	r := Route{Prefix: netip.MustParsePrefix("10.3.0.0/24"), Peer: "b"}
 	if err := c.AddRoute(ctx, r); err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +79,9 @@ func TestControl(t *testing.T) {
 		r    Route
 		want string
 	}{
-		{Route{r.Prefix, "c"}, `no peer "c"; there are a, b`},
-		{Route{r.Prefix, "a"}, `already lies behind peer "b"`},
-		{Route{netip.MustParsePrefix("10.3.0.1/24"), "a"}, "no prefix"},
+		{Route{Prefix: r.Prefix, Peer: "c"}, `no peer "c"; there are a, b`},
+		{Route{Prefix: r.Prefix, Peer: "a"}, `already lies behind peer "b"`},
+		{Route{Prefix: netip.MustParsePrefix("10.3.0.1/24"), Peer: "a"}, "no prefix"},
 		{Route{Peer: "a"}, ""},
 	} {
 		if err := c.AddRoute(ctx, bad.r); err == nil || !strings.Contains(err.Error(), bad.want) {
@@ -203,7 +212,7 @@ func TestReload(t *testing.T) {
 	if err := s.g.Reload(&cfg); err != nil {
 		t.Fatal(err)
 	}
-	if got := fmt.Sprint(s.g.Routes()); got != "[{10.1.7.0/24 b} {10.8.0.0/16 a} {fd00::/16 b}]" {
+	if got := listed(s.g.Routes()); got != "[{10.1.7.0/24 b} {10.8.0.0/16 a} {fd00::/16 b}]" {
 		t.Errorf("routes %s", got)
 	}
 	cfg.Peers[0].Name = "c"

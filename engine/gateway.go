@@ -58,6 +58,8 @@ type Gateway struct {
 	routes     sync.Mutex // of changes to the router's table
 	unroutable atomic.Uint64
 	replies    *rate.Limiter // of ICMP errors
+
+	undelivered rate.Sometimes // bounds what the log says of packets that the port refuses
 }
 
 // A peer is another gateway.
@@ -74,7 +76,7 @@ type peer struct {
 func New(cfg *Config, log *slog.Logger) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, log: log, peers: make(map[string]*peer), since: time.Now(),
-		replies: rate.NewLimiter(maxReplies, maxReplies),
+		replies: rate.NewLimiter(maxReplies, maxReplies), undelivered: rate.Sometimes{First: 1, Interval: 10 * time.Second},
 	}
 	_, _ = rand.Read(g.instance[:]) // never fails
 	if err := g.setUp(); err != nil {
@@ -136,7 +138,7 @@ func (g *Gateway) setUp() (err error) {
 			return err
 		}
 	}
-	return nil
+	return g.dropStale()
 }
 
 // openPort opens the device or the userspace stack.
@@ -145,7 +147,7 @@ func (g *Gateway) openPort() (err error) {
 	if c.TUN != nil {
 		g.device, err = netstack.OpenTUN(netstack.TUNConfig{
 			Name: c.TUN.Name, Addresses: c.TUN.Address.list(), MTU: c.TUN.MTU,
-			Offload: c.TUN.Offload == nil || *c.TUN.Offload,
+			Offload: c.TUN.Offload == nil || *c.TUN.Offload, Fallback: g.fallback(),
 		})
 		if err != nil {
 			return err
@@ -264,11 +266,15 @@ func (g *Gateway) Run(ctx context.Context) error {
 		all.Go(func() { _ = g.metrics.Serve(g.scrape) })
 		defer g.metrics.Close()
 	}
+	if g.device != nil {
+		all.Go(func() { g.device.Keep(g.repaired) })
+	}
 	stop := context.AfterFunc(ctx, func() { _ = g.port.Close() })
 	defer stop()
 	err := g.pump()
 	stopped := ctx.Err() != nil
 	cancel()
+	_ = g.port.Close()
 	_ = g.tunnel.Close()
 	if g.control != nil {
 		_ = g.control.Close()
@@ -380,7 +386,7 @@ func (g *Gateway) deliver(p *peer, packets [][]byte) {
 	err := g.port.Write(keep)
 	g.out.Unlock()
 	if err != nil && !closed(err) {
-		g.log.Warn("packets not delivered", "peer", p.name, "packets", len(keep), "err", err)
+		g.undelivered.Do(func() { g.log.Warn("packets not delivered", "peer", p.name, "packets", len(keep), "err", err) })
 	}
 }
 
@@ -398,7 +404,7 @@ func (g *Gateway) AddRoute(r Route) error {
 	table := g.router.table.Load()
 	if other, ok := table.Get(r.Prefix); ok {
 		if other == p {
-			return nil
+			return g.restore()
 		}
 		return fmt.Errorf("%v already lies behind peer %q", r.Prefix, other.name)
 	}
@@ -435,7 +441,7 @@ func (g *Gateway) DelRoute(r Route) error {
 func (g *Gateway) Routes() []Route {
 	routes := []Route{}
 	for prefix, p := range g.router.table.Load().AllSorted() {
-		routes = append(routes, Route{prefix, p.name})
+		routes = append(routes, Route{Prefix: prefix, Peer: p.name})
 	}
 	return routes
 }

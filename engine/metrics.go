@@ -26,6 +26,7 @@ var (
 	metricFlushes  = metric("flushes_total", "Frames by the reason that they were written for.", "peer", "lane", "reason")
 	metricHits     = metric("similarity_hits_total", "Spans by the criterion that found them a template.", "peer", "lane", "criterion")
 	metricMessages = metric("messages_total", "Messages sent, by protocol and kind.", "peer", "protocol", "message")
+	metricFaults   = metric("device_faults", "What the device lacks: that it is up, addresses, routes.")
 	metricStray    = metric("unroutable_packets_total", "Packets for which there is no peer.")
 )
 
@@ -46,6 +47,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	s := c.g.Status()
 	count(metricStray, float64(s.Unroutable))
+	out <- prometheus.MustNewConstMetric(metricFaults, prometheus.GaugeValue, float64(len(s.Faults)))
 	for _, p := range s.Peers {
 		up := 0.0
 		if p.Up {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -18,8 +19,9 @@ type Status struct {
 	Since       time.Time     `json:"since"`
 	Uptime      time.Duration `json:"uptime_ns"`
 	Listen      string        `json:"listen,omitempty"`
-	Strangers   uint64        `json:"strangers"`  // calls from those who are no peer
-	Unroutable  uint64        `json:"unroutable"` // packets for which there is no peer
+	Strangers   uint64        `json:"strangers"`        // calls from those who are no peer
+	Unroutable  uint64        `json:"unroutable"`       // packets for which there is no peer
+	Faults      []string      `json:"faults,omitempty"` // of the device and its routes: what is not as it was made
 	Peers       []PeerStatus  `json:"peers"`
 }
 
@@ -105,6 +107,8 @@ func (g *Gateway) Status() Status {
 	}
 	if g.device != nil {
 		s.Device = g.device.Name()
+		device, routes := g.faults()
+		s.Faults = append(device, slices.Sorted(maps.Values(routes))...)
 	}
 	if a := g.Addr(); a != nil {
 		s.Listen = a.String()

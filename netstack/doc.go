@@ -22,8 +22,9 @@
 // [OpenTUN] makes the device over golang.zx2c4.com/wireguard/tun and gives it
 // addresses and routes by netlink. The device lives as long as the process holds
 // it: [TUN.Close], and the end of the process however it comes, take the device
-// with its addresses and routes away. Nothing else on the host is changed, so
-// there is nothing else to undo.
+// with its addresses and routes away. [TUN.Keep] puts back what others take from it.
+// Nothing else on the host is changed but for the routes of TUNConfig.Fallback, which
+// are there to stay, and [DropFallbacks] undoes.
 //
 // With TUNConfig.Offload the kernel may hand over TCP and UDP super-segments and
 // unfinished checksums; Read splits and finishes them, and what it returns is

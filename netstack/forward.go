@@ -146,47 +146,20 @@ func (f *Forwarder) run(ctx context.Context) {
 
 // await returns true once the server answers, and false when ctx is done.
 func (f *Forwarder) await(ctx context.Context) bool {
-	for pause := firstProbe; ctx.Err() == nil; pause = min(2*pause, lastProbe) {
-		err := f.probe(ctx)
+	for pause := firstProbe; ; pause = min(2*pause, lastProbe) {
+		far, err := f.dial(ctx)
 		if err == nil {
+			far.close()
 			return ctx.Err() == nil
-		}
-		if errors.Is(err, errRetry) {
-			pause = firstProbe / 2
-			continue
 		}
 		select {
 		case <-time.After(pause):
 		case <-f.again:
 			pause = firstProbe / 2
 		case <-ctx.Done():
+			return false
 		}
 	}
-	return false
-}
-
-// errRetry is why a probe is given up when Retry asks for another.
-var errRetry = errors.New("asked again")
-
-// probe finds out whether the server answers. A SYN that was lost is sent again
-// only after seconds, so it is given up when there is a reason to ask anew.
-func (f *Forwarder) probe(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		select {
-		case <-f.again:
-			cancel(errRetry)
-		case <-ctx.Done():
-		}
-	})
-	far, err := f.dial(ctx)
-	cancel(nil)
-	waiting.Wait()
-	if err == nil {
-		far.close()
-	}
-	return err
 }
 
 func (f *Forwarder) changed(err error) {

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-
-	"gvisor.dev/gvisor/pkg/tcpip/header"
 )
 
 func TestForwardUnix(t *testing.T) {
@@ -48,27 +46,6 @@ func TestForwardUnix(t *testing.T) {
 	os.WriteFile(path, nil, 0o600)
 	if _, err := clients.Forward(t.Context(), cfg); !errors.Is(err, ErrInUse) {
 		t.Errorf("in place of a file: %v", err)
-	}
-}
-
-// A lane that comes up has the server asked at once, though the SYN that was lost
-// before would not be sent again for a second.
-func TestForwardRetry(t *testing.T) {
-	noLeaks(t)
-	s := newTestStack(t, StackConfig{Addresses: []netip.Prefix{netip.PrefixFrom(gateway4, 24)}})
-	if _, err := s.Forward(t.Context(), ForwardConfig{From: "tcp:127.0.0.1:0", To: netip.AddrPortFrom(server4, 1883)}); err != nil {
-		t.Fatal(err)
-	}
-	first := header.TCP(readOne(t, s)[20:]) // and it is lost
-	s.Retry()
-	for {
-		p := header.TCP(readOne(t, s)[20:])
-		if p.Flags() == header.TCPFlagSyn && p.SourcePort() != first.SourcePort() {
-			return
-		}
-		if p.Flags() == header.TCPFlagSyn {
-			t.Fatal("the same SYN once more: it was waited for")
-		}
 	}
 }
 

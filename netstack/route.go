@@ -14,7 +14,7 @@ import (
 
 // AddRoute sends packets for p into the device. A wider route of another device
 // is no obstacle, since the longer prefix wins; the same prefix, or one inside p,
-// is an *OverlapError that names it.
+// is an *OverlapError that names it. Beside it comes the route of TUNConfig.Fallback.
 func (t *TUN) AddRoute(p netip.Prefix) error {
 	if !p.IsValid() || p.Addr().Is4In6() || p != p.Masked() {
 		return fmt.Errorf("route %s: %w: give a prefix without host bits, like %s", p, ErrAddress, p.Masked())
@@ -27,17 +27,22 @@ func (t *TUN) AddRoute(p netip.Prefix) error {
 	if err := t.checkOverlap(p); err != nil {
 		return err
 	}
-	if err := t.handle.RouteAdd(t.route(p)); err != nil {
-		if errors.Is(err, unix.EPERM) {
-			return errNotPermitted(fmt.Sprintf("route %s", p), err)
-		}
-		return fmt.Errorf("route %s: device %s: %w", p, t.name, err)
+	added, err := t.putFallback(p) // first: there is no moment without either
+	if err == nil {
+		err = t.putRoute(t.route(p))
+	}
+	if err != nil && added {
+		err = errors.Join(err, t.dropFallback(p))
+	}
+	if err != nil {
+		return err
 	}
 	t.routes[p] = true
 	return nil
 }
 
-// DelRoute takes back an AddRoute. The error wraps ErrNoRoute if there was none.
+// DelRoute takes back an AddRoute, fallback and all. The error wraps ErrNoRoute if
+// there was none.
 func (t *TUN) DelRoute(p netip.Prefix) error {
 	t.routing.Lock()
 	defer t.routing.Unlock()
@@ -49,7 +54,7 @@ func (t *TUN) DelRoute(p netip.Prefix) error {
 		return fmt.Errorf("route %s: device %s: removing it: %w", p, t.name, err)
 	}
 	delete(t.routes, p)
-	return nil
+	return t.dropFallback(p)
 }
 
 // Routes returns what AddRoute added and DelRoute did not remove, in order. The
@@ -57,50 +62,105 @@ func (t *TUN) DelRoute(p netip.Prefix) error {
 func (t *TUN) Routes() []netip.Prefix {
 	t.routing.Lock()
 	defer t.routing.Unlock()
+	return t.sortedRoutes()
+}
+
+func (t *TUN) sortedRoutes() []netip.Prefix {
 	routes := make([]netip.Prefix, 0, len(t.routes))
 	for p := range t.routes {
 		routes = append(routes, p)
 	}
-	slices.SortFunc(routes, func(a, b netip.Prefix) int {
-		if c := a.Addr().Compare(b.Addr()); c != 0 {
-			return c
-		}
-		return a.Bits() - b.Bits()
-	})
+	slices.SortFunc(routes, netip.Prefix.Compare)
 	return routes
+}
+
+// putRoute adds a route to the kernel's table.
+func (t *TUN) putRoute(r *netlink.Route) error {
+	err := t.handle.RouteAdd(r)
+	switch {
+	case errors.Is(err, unix.EPERM):
+		return errNotPermitted(fmt.Sprintf("route %s", r.Dst), err)
+	case err != nil:
+		return fmt.Errorf("route %s: device %s: %w", r.Dst, t.name, err)
+	}
+	return nil
 }
 
 func (t *TUN) route(p netip.Prefix) *netlink.Route {
 	return &netlink.Route{
 		LinkIndex: t.link.Attrs().Index,
 		Dst:       ipNet(p),
+		Type:      unix.RTN_UNICAST,
 		Scope:     netlink.SCOPE_LINK,
 		Protocol:  unix.RTPROT_STATIC,
 	}
 }
 
-// checkOverlap looks for a route that p would not stand beside. The default
-// route is meant to give way to others and counts only when p is one itself.
+// subnet is the route that the kernel makes for an address.
+func (t *TUN) subnet(a netip.Prefix) *netlink.Route {
+	r := t.route(a.Masked())
+	r.Protocol = unix.RTPROT_KERNEL
+	if a.Addr().Is4() {
+		r.Src = a.Addr().AsSlice()
+	} else {
+		r.Priority = 256 // IP6_RT_PRIO_ADDRCONF
+	}
+	return r
+}
+
+// checkOverlap looks for a route that p would not stand beside.
 func (t *TUN) checkOverlap(p netip.Prefix) error {
 	routes, err := t.handle.RouteList(nil, family(p.Addr()))
 	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 		return fmt.Errorf("route %s: listing the host's routes: %w", p, err)
 	}
+	if o := t.overlap(routes, p, false); o != nil {
+		return o
+	}
+	return nil
+}
+
+// overlap looks for a route of the host that wins over the device's for p, or would,
+// if that is not placed yet, take turns with it. The default route is meant to give
+// way to others and counts only when p is one itself.
+func (t *TUN) overlap(routes []netlink.Route, p netip.Prefix, placed bool) *OverlapError {
 	for i := range routes {
-		other, ok := destination(&routes[i], p.Addr())
-		own := t.link != nil && routes[i].LinkIndex == t.link.Attrs().Index
-		if !ok || own && other != p || p.Bits() == 0 && other.Bits() != 0 {
-			continue
-		}
-		// IPv6 has a link-local and a multicast route on every device.
-		if other.Addr().IsLinkLocalUnicast() || other.Addr().IsMulticast() {
-			continue
-		}
-		if other.Bits() >= p.Bits() && p.Contains(other.Addr()) {
-			return &OverlapError{Prefix: p, Other: other, Device: t.deviceName(routes[i].LinkIndex)}
+		r := &routes[i]
+		other, ok := destination(r, p.Addr())
+		own := t.link != nil && r.LinkIndex == t.link.Attrs().Index
+		switch {
+		case !ok || p.Bits() == 0 && other.Bits() != 0:
+		case other.Addr().IsLinkLocalUnicast() || other.Addr().IsMulticast(): // IPv6 has both on every device
+		case own && (other != p || placed):
+		case IsFallback(r) || IsSpare(r) && other == p: // for when there is no other
+		case other == p && placed && r.Priority > priority(p):
+		case other.Bits() >= p.Bits() && p.Contains(other.Addr()):
+			return &OverlapError{Prefix: p, Other: other, Device: t.deviceName(r.LinkIndex)}
 		}
 	}
 	return nil
+}
+
+// IsSpare tells whether a route leads nowhere, and gives way to that of a device for
+// the same prefix: what a gateway has as fallback, or somebody wrote for the purpose.
+func IsSpare(r *netlink.Route) bool {
+	worst := 0
+	if r.Family == netlink.FAMILY_V6 {
+		worst = prioUser6
+	}
+	return (r.Type == unix.RTN_UNREACHABLE || r.Type == unix.RTN_BLACKHOLE || r.Type == unix.RTN_PROHIBIT) && r.Priority > worst
+}
+
+// prioUser6 is the metric of an IPv6 route where none is given (IP6_RT_PRIO_USER); of
+// an IPv4 route it is 0.
+const prioUser6 = 1024
+
+// priority returns the metric that a route for p gets where none is given.
+func priority(p netip.Prefix) int {
+	if p.Addr().Is4() {
+		return 0
+	}
+	return prioUser6
 }
 
 // checkAddresses looks for devices that have one of the addresses, or the subnet

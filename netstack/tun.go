@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 	"golang.zx2c4.com/wireguard/tun"
 )
@@ -32,6 +33,7 @@ type TUNConfig struct {
 	Name      string         // at most 15 bytes; "" is sheafN
 	Addresses []netip.Prefix // the device's own, with the length of their subnet
 	MTU       int            // bytes, 576 (1280 with an IPv6 address) to 65535; 0 is DefaultMTU
+	Fallback  uint32         // metric of routes that refuse what AddRoute's are for while those are not there, Close or no Close; 0: none
 	Offload   bool           // exchange super-segments with the kernel; see the package documentation
 }
 
@@ -45,13 +47,16 @@ type TUNStats struct {
 
 // A TUN is a layer 3 network device. Its methods may be called at the same time.
 type TUN struct {
-	name    string
-	mtu     int
-	offload bool
-	batch   int
-	device  tun.Device
-	link    netlink.Link
-	handle  *netlink.Handle // of the network namespace of OpenTUN
+	name      string
+	mtu       int
+	offload   bool
+	batch     int
+	addresses []netip.Prefix
+	fallback  uint32
+	device    tun.Device
+	link      netlink.Link
+	handle    *netlink.Handle   // of the network namespace of OpenTUN
+	events    *nl.NetlinkSocket // there, too; read by Keep
 
 	closing atomic.Bool
 	routing sync.Mutex // guards routes and the use of handle for them
@@ -79,11 +84,19 @@ func OpenTUN(cfg TUNConfig) (*TUN, error) {
 	if err != nil {
 		return nil, fmt.Errorf("TUN device: netlink: %w", err)
 	}
+	events, err := nl.Subscribe(unix.NETLINK_ROUTE, keepGroups...)
+	if err != nil {
+		handle.Close()
+		return nil, fmt.Errorf("TUN device: netlink: %w", err)
+	}
 	t := &TUN{
-		mtu:     cfg.MTU,
-		offload: cfg.Offload,
-		handle:  handle,
-		routes:  make(map[netip.Prefix]bool),
+		mtu:       cfg.MTU,
+		offload:   cfg.Offload,
+		addresses: slices.Clone(cfg.Addresses),
+		fallback:  cfg.Fallback,
+		handle:    handle,
+		events:    events,
+		routes:    make(map[netip.Prefix]bool),
 	}
 	if err := t.open(&cfg); err != nil {
 		t.Close()
@@ -324,7 +337,8 @@ func (t *TUN) writeStaged(packets [][]byte) error {
 	return err
 }
 
-// Close removes the device and with it its addresses and routes. A Read that
+// Close removes the device and with it its addresses and routes, but for the fallback
+// routes. A Read that
 // waits returns. Closing again does nothing.
 func (t *TUN) Close() error {
 	t.routing.Lock()
@@ -336,6 +350,7 @@ func (t *TUN) Close() error {
 	t.closing.Store(true)
 	clear(t.routes)
 	t.handle.Close()
+	t.events.Close()
 	if t.device == nil {
 		return nil
 	}

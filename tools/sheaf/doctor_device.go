@@ -60,6 +60,8 @@ func (d *doctor) checkNetwork() {
 	d.net = n
 	d.checkName()
 	d.checkRoutes()
+	d.checkPlaced()
+	d.checkFallback()
 	d.checkForwarding()
 	d.checkReversePath()
 	d.checkMTU()
@@ -137,6 +139,7 @@ func (d *doctor) overlap(p netip.Prefix) error {
 		other := r.prefix
 		switch {
 		case r.device != "" && r.device == d.own():
+		case r.ours || r.spare && other == p:
 		case other.Addr().Is4() != p.Addr().Is4() || p.Bits() == 0 && other.Bits() != 0:
 		case other.Addr().IsLinkLocalUnicast() || other.Addr().IsMulticast():
 		case other.Bits() >= p.Bits() && p.Contains(other.Addr()):

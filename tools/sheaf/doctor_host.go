@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"sheaf/netstack"
 )
 
 // A host is what doctor looks at beyond the configuration. Tests give it a file
@@ -85,6 +87,8 @@ type device struct {
 type located struct {
 	prefix netip.Prefix
 	device string // "" if of no one device
+	spare  bool   // a route that leads nowhere and gives way to another one for the same prefix
+	ours   bool   // a spare one that a gateway made
 }
 
 // device returns a device by its name, or nil.
@@ -127,7 +131,7 @@ func readNetwork() (*network, error) {
 	for _, a := range addresses {
 		if ip, ok := netip.AddrFromSlice(a.IP); ok {
 			ones, _ := a.Mask.Size()
-			n.addresses = append(n.addresses, located{netip.PrefixFrom(ip.Unmap(), ones), names[a.LinkIndex]})
+			n.addresses = append(n.addresses, located{prefix: netip.PrefixFrom(ip.Unmap(), ones), device: names[a.LinkIndex]})
 		}
 	}
 	for family, all := range map[int]netip.Prefix{
@@ -152,7 +156,9 @@ func readNetwork() (*network, error) {
 					continue
 				}
 			}
-			n.routes = append(n.routes, located{prefix, names[r.LinkIndex]})
+			n.routes = append(n.routes, located{
+				prefix: prefix, device: names[r.LinkIndex], spare: netstack.IsSpare(r), ours: netstack.IsFallback(r),
+			})
 		}
 	}
 	return n, nil

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,11 +41,11 @@ func newPatient(t *testing.T) *patient {
 	p := &patient{dir: t.TempDir(), net: &network{
 		devices: []device{{"lo", 65536, true, true}, {"eth0", 1500, true, false}, {"eth1", 9000, false, false}},
 		addresses: []located{
-			{netip.MustParsePrefix("127.0.0.1/8"), "lo"}, {netip.MustParsePrefix("10.1.0.1/16"), "eth0"}, {netip.MustParsePrefix("fe80::1/64"), "eth0"},
+			{prefix: netip.MustParsePrefix("127.0.0.1/8"), device: "lo"}, {prefix: netip.MustParsePrefix("10.1.0.1/16"), device: "eth0"}, {prefix: netip.MustParsePrefix("fe80::1/64"), device: "eth0"},
 		},
 		routes: []located{
-			{netip.MustParsePrefix("0.0.0.0/0"), "eth0"}, {netip.MustParsePrefix("10.1.0.0/16"), "eth0"},
-			{netip.MustParsePrefix("::/0"), "eth0"}, {netip.MustParsePrefix("fe80::/64"), "eth0"}, {netip.MustParsePrefix("ff00::/8"), "eth0"},
+			{prefix: netip.MustParsePrefix("0.0.0.0/0"), device: "eth0"}, {prefix: netip.MustParsePrefix("10.1.0.0/16"), device: "eth0"},
+			{prefix: netip.MustParsePrefix("::/0"), device: "eth0"}, {prefix: netip.MustParsePrefix("fe80::/64"), device: "eth0"}, {prefix: netip.MustParsePrefix("ff00::/8"), device: "eth0"},
 		},
 	}}
 	p.host = &host{
@@ -126,10 +127,24 @@ func TestDoctorHost(t *testing.T) {
 	}
 	route := func(prefix, device string) func(*testing.T, *patient) {
 		return func(_ *testing.T, p *patient) {
-			p.net.routes = append(p.net.routes, located{netip.MustParsePrefix(prefix), device})
+			p.net.routes = append(p.net.routes, located{prefix: netip.MustParsePrefix(prefix), device: device})
 		}
 	}
-	running := &engine.Status{Device: "sheaf7", Fingerprint: "another", Uptime: time.Minute}
+	running := &engine.Status{Device: "sheaf7", Fingerprint: "another", Uptime: time.Minute, Peers: []engine.PeerStatus{
+		{Name: "datacentre", Allowed: []string{"10.2.0.0/24", "10.99.0.2/32", "fd00:2::/64", "10.8.0.0/24"}},
+	}}
+	without := func(prefix string) func(*testing.T, *patient) { // the routes of the gateway, or its address
+		p := netip.MustParsePrefix(prefix)
+		return func(_ *testing.T, pt *patient) {
+			pt.net.routes = slices.DeleteFunc(pt.net.routes, func(r located) bool { return r.prefix == p && r.device == "sheaf7" })
+			pt.net.addresses = slices.DeleteFunc(pt.net.addresses, func(r located) bool { return r.prefix == p && r.device == "sheaf7" })
+		}
+	}
+	fallback := func(prefix string) func(*testing.T, *patient) {
+		return func(_ *testing.T, p *patient) {
+			p.net.routes = append(p.net.routes, located{prefix: netip.MustParsePrefix(prefix), spare: true, ours: true})
+		}
+	}
 	for _, test := range []struct {
 		name    string
 		spoil   func(*testing.T, *patient)
@@ -169,6 +184,33 @@ func TestDoctorHost(t *testing.T) {
 		{"route inside", route("10.2.0.128/25", "eth1"), nil, "FAIL routes [[peer]] \"datacentre\": route 10.2.0.0/24: device eth1 has 10.2.0.128/25 inside it", "ip route"},
 		{"own route", route("10.2.0.0/24", "sheaf7"), running, "ok routes", ""},
 		{"wider route", route("10.0.0.0/8", "eth1"), nil, "ok routes", ""},
+		{"spare route", func(_ *testing.T, p *patient) {
+			p.net.routes = append(p.net.routes, located{prefix: netip.MustParsePrefix("10.2.0.0/24"), spare: true})
+		}, nil, "ok routes nothing on this host overlaps", ""},
+		{"spare route inside", func(_ *testing.T, p *patient) {
+			p.net.routes = append(p.net.routes, located{prefix: netip.MustParsePrefix("10.2.0.128/25"), spare: true})
+		}, nil, "FAIL routes [[peer]] \"datacentre\": route 10.2.0.0/24: another route has 10.2.0.128/25", "ip route"},
+		{"in place", func(*testing.T, *patient) {}, running, "ok routes sheaf7 has its addresses, and the routes to 4 subnets", ""},
+		{"device gone", func(_ *testing.T, p *patient) { p.net.devices = p.net.devices[:3] }, running, "FAIL device sheaf7 of the gateway that is running is gone", "restart"},
+		{"device down", func(_ *testing.T, p *patient) { p.net.device("sheaf7").up = false }, running, "FAIL device sheaf7 is down", "NetworkManager"},
+		{"address missing", without("fd99::1/64"), running, "FAIL address fd99::1/64 is missing on device sheaf7", "in its log"},
+		{"route missing", without("10.2.0.0/24"), running, "FAIL routes 10.2.0.0/24, behind datacentre, has no route to device sheaf7", "in its log"},
+		{"added route missing", without("10.8.0.0/24"), running, "FAIL routes 10.8.0.0/24, behind datacentre, has no route to device sheaf7", "in its log"},
+		{"route inside an added one", route("10.8.0.128/25", "eth1"), running, "FAIL routes behind datacentre: route 10.8.0.0/24: device eth1 has 10.8.0.128/25 inside it", "ip route"},
+		{"fallback to come", func(*testing.T, *patient) {}, nil, "ok fallback packets to the 3 subnets behind peers will be refused", ""},
+		{"fallback", func(t *testing.T, p *patient) {
+			for _, f := range []string{"10.2.0.0/24", "10.99.0.2/32", "fd00:2::/64"} {
+				fallback(f)(t, p)
+			}
+		}, nil, "ok fallback while no gateway runs, packets to the 3 subnets behind peers are refused", ""},
+		{"fallback missing", fallback("10.2.0.0/24"), running, "warn fallback of the 3 subnets behind peers 2 would go", "in the gateway's log"},
+		{"fallback is others", replace("[tun]", "[tun]\nfallback = \"route\""), nil, "ok fallback while no gateway runs, packets to the 3 subnets behind peers go where other routes lead", ""},
+		{"stale fallback", fallback("10.77.0.0/16"), nil, "warn fallback packets to 10.77.0.0/16 are refused for a gateway", "ip route del unreachable 10.77.0.0/16 proto 115"},
+		{"fallback of an added route", func(t *testing.T, p *patient) {
+			for _, f := range []string{"10.2.0.0/24", "10.99.0.2/32", "fd00:2::/64", "10.8.0.0/24"} {
+				fallback(f)(t, p)
+			}
+		}, running, "ok fallback while no gateway runs, packets to the 3 subnets behind peers are refused", ""},
 		{"all routes", replace("10.2.0.0/24", "0.0.0.0/0"), nil, "FAIL routes", "only what is behind the peer"},
 		{"LAN behind peer", replace("10.2.0.0/24", "10.0.0.0/8"), nil, "FAIL routes", "ip route"},
 		{"own address", replace("10.2.0.0/24", "10.1.0.1"), nil, "warn routes", "both ends"},
@@ -208,6 +250,15 @@ func TestDoctorHost(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := newPatient(t)
+			if test.running != nil {
+				p.net.devices = append(p.net.devices, device{"sheaf7", 1500, true, false})
+				for _, a := range []string{"10.99.0.1/24", "fd99::1/64"} {
+					p.net.addresses = append(p.net.addresses, located{prefix: netip.MustParsePrefix(a), device: "sheaf7"})
+				}
+				for _, r := range []string{"10.2.0.0/24", "10.99.0.2/32", "fd00:2::/64", "10.8.0.0/24"} {
+					route(r, "sheaf7")(t, p)
+				}
+			}
 			test.spoil(t, p)
 			out, d := p.examine(t, test.running)
 			lines := strings.Split(out, "\n")

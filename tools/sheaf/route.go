@@ -41,7 +41,10 @@ tunnel. The gateway at the other end must allow the way back.`,
 func newRouteList(control *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the routes", Args: cobra.NoArgs,
+		Use: "list", Short: "List the routes",
+		Long: `list lists the subnets behind peers, and what this host's own routes do otherwise:
+a route that is missing, or another one that takes the subnet or a part of it.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			routes, err := engine.NewClient(*control).Routes(cmd.Context())
 			if err != nil {
@@ -57,14 +60,18 @@ func newRouteList(control *string) *cobra.Command {
 			out := cmd.OutOrStdout()
 			_, err = fmt.Fprintf(out, "%-*s  behind\n", width, "subnet")
 			for _, r := range routes {
+				line := fmt.Sprintf("%-*s  %s", width, r.Prefix, printable(r.Peer))
+				if r.Fault != "" {
+					line += ", but " + printable(r.Fault)
+				}
 				if err == nil {
-					_, err = fmt.Fprintf(out, "%-*s  %s\n", width, r.Prefix, printable(r.Peer))
+					_, err = fmt.Fprintln(out, line)
 				}
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of prefix and peer")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array of prefix, peer and fault")
 	return cmd
 }
 

@@ -24,6 +24,9 @@ func writeStatus(w io.Writer, s, before *engine.Status, events int) {
 	if s.Unroutable > 0 {
 		fmt.Fprintf(w, "  %s came for addresses behind no peer\n", count(s.Unroutable, "packet"))
 	}
+	for _, f := range s.Faults {
+		fmt.Fprintf(w, "  broken on this host: %s\n", printable(f))
+	}
 	now := s.Since.Add(s.Uptime)
 	writePeers(w, s, now)
 	for i := range s.Peers {

@@ -37,13 +37,16 @@ func newUp() *cobra.Command {
 		Short: "Bring a gateway up",
 		Long: `up runs a gateway until it is interrupted: it makes the device, its addresses
 and routes, calls its peers or waits for them, and carries what lies behind them.
-All of it is gone again when it ends. A peer that cannot be reached is called
+What others take from the device it puts back. All of it is gone again when it
+ends, but for routes that refuse packets to what lies behind peers, so that they do
+not leave in the clear: "sheaf down" removes those, and fallback = "route" in the
+configuration does without. A peer that cannot be reached is called
 again and again, and the log says why it could not be.
 
 SIGHUP reads the routes of the configuration anew, without touching a lane.
 
 Exit codes: 0, it was interrupted, or the configuration is in order; 2, it could
-not be brought up, or had to end; nothing is left behind then either.`,
+not be brought up, or had to end.`,
 		Example: `  sudo sheaf up
   sheaf up -c userspace-clients.toml
   sheaf up --check -c /etc/sheaf/sheaf.toml`,
