@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -20,6 +21,7 @@ type publisher struct {
 	QoS      byte
 	Rate     int // messages a second
 	For      time.Duration
+	Trace    int // bytes of nothing known that each reading has besides
 }
 
 // published is its result, and that of the report role.
@@ -35,22 +37,32 @@ type sensor struct {
 	device string
 	seq    int
 	value  float64
+	trace  int // bytes
 }
 
-// next returns the next reading's body, about 120 bytes.
+// next returns the next reading's body, about 120 bytes beside the trace.
 func (s *sensor) next() []byte {
 	s.value += rand.Float64() - 0.5
 	b, _ := json.Marshal(reading{
 		Device: s.device, Seq: s.seq, Sent: time.Now().UnixNano(),
-		Temperature: float64(int(s.value*100)) / 100, State: "running",
+		Temperature: float64(int(s.value*100)) / 100, State: "running", Trace: randomText(s.trace),
 	})
 	s.seq++
 	return b
 }
 
+// randomText returns n characters that nothing can predict or compress much.
+func randomText(n int) string {
+	b := make([]byte, (3*n+3)/4)
+	for i := range b {
+		b[i] = byte(rand.Uint32())
+	}
+	return base64.RawStdEncoding.EncodeToString(b)[:n]
+}
+
 func publish(a publisher) (*published, error) {
 	p := &published{}
-	s := &sensor{device: "plant-7/line-3/press-12", value: 180}
+	s := &sensor{device: "plant-7/line-3/press-12", value: 180, trace: a.Trace}
 	digest := fnv.New64a()
 	bodies := func(yield func([]byte) bool) {
 		sayReady()
@@ -65,7 +77,7 @@ func publish(a publisher) (*published, error) {
 			}
 		}
 	}
-	c := caller{broker: a.Broker, from: a.From, name: "publisher", qos: a.QoS}
+	c := caller{broker: a.Broker, from: a.From, name: "publisher-" + a.From.String(), qos: a.QoS}
 	if err := protocolOf(a.Protocol).publish(c, a.Topic, bodies); err != nil {
 		return nil, err
 	}

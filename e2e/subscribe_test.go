@@ -30,6 +30,7 @@ type reading struct {
 	Sent        int64   `json:"sent"` // nanoseconds, the publisher's clock
 	Temperature float64 `json:"temperature"`
 	State       string  `json:"state"`
+	Trace       string  `json:"trace,omitempty"`
 }
 
 // deliveries is the result of the subscribe role.
@@ -39,6 +40,7 @@ type deliveries struct {
 	Gaps       int // sequence numbers left out
 	Least      int // received by the subscriber that got fewest
 	LostConns  int
+	Late       int       // deliveries that took more than a second
 	Latency    quantiles // of every delivery, from publish to handler
 	Last       quantiles // of every message, to the last of its subscribers
 	Incomplete int       // messages that not all subscribers got
@@ -149,6 +151,9 @@ func subscribe(a subscribers) (*deliveries, error) {
 		}
 		for _, v := range r.at {
 			all = append(all, v.took)
+			if v.took > time.Second {
+				d.Late++
+			}
 			worst[v.seq] = max(worst[v.seq], v.took)
 			got[v.seq]++
 		}

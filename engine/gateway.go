@@ -214,6 +214,7 @@ func (g *Gateway) addPeer(pc *Peer) error {
 	if limit == 0 {
 		limit = 4 << 20
 	}
+	way := &path{}
 	for i := range p.links {
 		class := tunnel.Class(i)
 		l := &link{
@@ -222,6 +223,7 @@ func (g *Gateway) addPeer(pc *Peer) error {
 			stall:  g.cfg.Stall.or(2 * time.Second),
 			clock:  func() time.Duration { return time.Since(g.since) },
 			queue:  newQueue(limit, g.cfg.Queue.Time.or(500*time.Millisecond)),
+			path:   way,
 			log:    g.log,
 			self:   wire.Hello{Instance: g.instance, Ends: g.stack != nil},
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,9 @@ type stream interface {
 	io.ReadWriter
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
+	// Narrowed reports whether the host knows that the path takes less than what
+	// carries the stream.
+	Narrowed() bool
 	Reset(error)
 }
 
@@ -35,6 +39,7 @@ type link struct {
 	stall  time.Duration
 	clock  func() time.Duration
 	queue  *queue
+	path   *path // shared by the lanes of the peer
 	log    *slog.Logger
 	self   wire.Hello // what this end says of itself
 
@@ -72,6 +77,8 @@ type epoch struct {
 	last    uint64        // number of the last frame with packets
 	done    uint64        // frames that the peer says it rebuilt
 	pending time.Duration // since when the peer has not got further, short of last; 0 for not at all
+	asked   time.Duration // the pending for which the host was asked about the path
+	full    uint64        // number of a frame short of which bytes are that fill a packet; 0 for none
 	wrote   time.Duration // when the last frame was written
 	wake    chan struct{} // the writer should look again
 }
@@ -99,6 +106,9 @@ func (l *link) run(ctx context.Context) {
 var (
 	// ErrStall is why an epoch ends in which nothing got through.
 	ErrStall = fmt.Errorf("no progress: %w", tunnel.ReasonStalled)
+	// ErrPath is why an epoch ends whose bytes do not pass because of the size of the
+	// packets that carry them.
+	ErrPath = fmt.Errorf("no progress: %w", tunnel.ReasonPath)
 	// ErrPeer is wrapped by the errors that are the peer's fault.
 	ErrPeer = fmt.Errorf("peer's fault: %w", tunnel.ReasonCorrupt)
 	// ErrOwn is wrapped by the errors that are this program's fault: the epoch
@@ -133,9 +143,11 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 	go func() { write <- e.write(ctx) }()
 	select {
 	case err = <-read:
+		err = e.judge(err)
 		cancel(err)
 		<-write
 	case err = <-write:
+		err = e.judge(err)
 		cancel(err)
 		<-read
 	}
@@ -253,6 +265,10 @@ func (e *epoch) rebuild(b []byte) (packets [][]byte, n int, err error) {
 			e.poke()
 		}
 		done := e.lane.Merger.Stats().Frames - e.lane.Outstanding()
+		if e.full != 0 && done >= e.full {
+			e.full = 0
+			e.link.path.fits(now)
+		}
 		switch {
 		case done >= e.last:
 			e.pending = 0
@@ -344,6 +360,9 @@ func (e *epoch) merge(dst []byte, batch []packet) (_ []byte, err error) {
 		if e.pending == 0 {
 			e.pending = now
 		}
+		if e.full == 0 && len(dst) >= fillsPacket {
+			e.full = e.last
+		}
 	}
 	if at, ok := e.reportAt(); ok && len(dst) == 0 && at <= now {
 		dst = m.Report(dst, now)
@@ -368,7 +387,7 @@ func (e *epoch) reportAt() (at time.Duration, ok bool) {
 	return 0, false
 }
 
-// next returns how long the writer may sleep, or ErrStall.
+// next returns how long the writer may sleep, or ErrStall or ErrPath.
 func (e *epoch) next() (time.Duration, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -385,20 +404,34 @@ func (e *epoch) next() (time.Duration, error) {
 		if left <= 0 {
 			return 0, fmt.Errorf("%w for %v", ErrStall, e.link.stall)
 		}
-		wait = min(wait, left)
+		again, err := e.askHost(now)
+		if err != nil {
+			return 0, err
+		}
+		wait = min(wait, left, again)
 	}
 	return max(wait, 0), nil
 }
 
 // send writes a frame, for as long as the carrier makes progress.
 func (e *epoch) send(frame []byte) error {
-	if err := e.stream.SetWriteDeadline(time.Now().Add(e.link.stall)); err != nil {
-		return fmt.Errorf("write: %w", err)
+	ask := e.link.stall / 4
+	for _, wait := range []time.Duration{ask, e.link.stall - ask} {
+		if err := e.stream.SetWriteDeadline(time.Now().Add(wait)); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+		n, err := e.stream.Write(frame)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("write: %w", err)
+		case e.stream.Narrowed():
+			return fmt.Errorf("write: %w", ErrPath)
+		}
+		frame = frame[n:]
 	}
-	if _, err := e.stream.Write(frame); err != nil {
-		return fmt.Errorf("write: %w", err)
-	}
-	return nil
+	return fmt.Errorf("write: %w for %v", ErrStall, e.link.stall)
 }
 
 // retire adds the epoch's counts to the link's.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,8 @@ type wireEnd struct {
 	out, in *halfWire
 	reset   chan struct{}
 	once    *sync.Once
+	why     *error // of the reset, once it is closed
+	narrow  *atomic.Bool
 }
 
 type halfWire struct {
@@ -34,6 +37,7 @@ type halfWire struct {
 	bytes    int
 	delay    time.Duration
 	cut      bool // nothing arrives any more
+	largest  int  // more at once does not arrive, nor does what follows; 0 for any
 	window   int
 	deadline time.Time // of the writer
 }
@@ -46,8 +50,9 @@ type chunk struct {
 func newWire(delay time.Duration, window int) (a, b *wireEnd) {
 	half := func() *halfWire { return &halfWire{delay: delay, window: window, changed: make(chan struct{})} }
 	x, y := half(), half()
-	reset, once := make(chan struct{}), new(sync.Once)
-	return &wireEnd{out: x, in: y, reset: reset, once: once}, &wireEnd{out: y, in: x, reset: reset, once: once}
+	a = &wireEnd{out: x, in: y, reset: make(chan struct{}), once: new(sync.Once), why: new(error), narrow: new(atomic.Bool)}
+	b = &wireEnd{out: y, in: x, reset: a.reset, once: a.once, why: a.why, narrow: a.narrow}
+	return a, b
 }
 
 // change wakes all who wait; the lock is held.
@@ -63,6 +68,7 @@ func (w *wireEnd) Write(p []byte) (int, error) {
 		if h.bytes < h.window {
 			h.chunks = append(h.chunks, chunk{time.Now().Add(h.delay), append([]byte(nil), p...)})
 			h.bytes += len(p)
+			h.cut = h.cut || h.largest > 0 && len(p) > h.largest
 			h.change()
 			h.mu.Unlock()
 			return len(p), nil
@@ -113,7 +119,7 @@ func (w *wireEnd) Read(p []byte) (int, error) {
 		case <-changed:
 		case <-due:
 		case <-w.reset:
-			return 0, io.ErrUnexpectedEOF
+			return 0, fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, *w.why)
 		}
 	}
 }
@@ -127,7 +133,14 @@ func (w *wireEnd) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-func (w *wireEnd) Reset(error) { w.once.Do(func() { close(w.reset) }) }
+func (w *wireEnd) Narrowed() bool { return w.narrow.Load() }
+
+func (w *wireEnd) Reset(why error) {
+	w.once.Do(func() {
+		*w.why = why
+		close(w.reset)
+	})
+}
 
 // A bench is two links over simulated streams, one epoch after the other.
 type bench struct {
@@ -146,6 +159,7 @@ func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
 	b := &bench{t: t, begin: time.Now(), wires: wires}
 	var ctx context.Context
 	ctx, b.cancel = context.WithCancel(context.Background())
+	ways := [2]*path{{}, {}}
 	for i := range b.ends {
 		b.next[i] = make(chan stream, len(wires))
 		for _, w := range wires {
@@ -154,7 +168,7 @@ func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
 		b.ends[i] = &link{
 			peer: fmt.Sprint("peer", 1-i), lane: aggregate.Config{Registry: builtin.Registry()}, stall: 2 * time.Second,
 			clock: func() time.Duration { return time.Since(b.begin) }, queue: newQueue(1<<20, 500*time.Millisecond),
-			log: slog.New(slog.DiscardHandler),
+			path: ways[i], log: slog.New(slog.DiscardHandler),
 			open: func(ctx context.Context) (stream, error) {
 				select {
 				case s := <-b.next[i]:

@@ -46,6 +46,9 @@
 // So that the answer is also missed where only the other end has something to say,
 // it asks when data came in a rhythm and does not come any more.
 //
+// A connection that answers, but has lost its larger packets because the path takes
+// only smaller ones now, is given up when the engine resets a lane with [ReasonPath].
+//
 // # Limits
 //
 //   - Unsent bytes are bounded, so that [Lane.Write] blocks when the network
@@ -56,6 +59,8 @@
 //     proven first), 128 for TCP and 16 of one address.
 //   - Calls in progress: 12 over each carrier; 12 connections of a peer on which
 //     there is no lane yet.
+//   - Paths must take IP packets of 1,228 bytes, 1,248 over IPv6. QUIC sends larger
+//     ones where they pass, TCP carriers do not.
 //   - TCP carriers cannot say why a lane was reset: the other end sees
 //     [ReasonUnknown].
 //   - A lane of a TCP carrier whose network is gone is noticed by TCP's own

@@ -243,12 +243,14 @@ func ownGoroutines() (own []string) {
 }
 
 // A relay carries UDP datagrams between the dialing side and the listening one,
-// counts them, and can change the port that the listening side sees.
+// counts them, can drop the larger ones, and can change the port that the listening
+// side sees.
 type relay struct {
 	front   *net.UDPConn
 	target  *net.UDPAddr
 	client  atomic.Pointer[net.UDPAddr]
 	dropAll atomic.Bool
+	largest atomic.Int64  // UDP payload that passes; 0 for any
 	delay   time.Duration // each way
 
 	mu   sync.Mutex
@@ -281,7 +283,7 @@ func newSlowRelay(t testing.TB, target net.Addr, delay time.Duration) *relay {
 				return
 			}
 			r.client.Store(from)
-			if r.dropAll.Load() {
+			if r.drops(n) {
 				continue
 			}
 			r.upPackets.Add(1)
@@ -301,6 +303,12 @@ func newSlowRelay(t testing.TB, target net.Addr, delay time.Duration) *relay {
 		wg.Wait()
 	})
 	return r
+}
+
+// drops reports whether a datagram of n bytes does not get through.
+func (r *relay) drops(n int) bool {
+	largest := int(r.largest.Load())
+	return r.dropAll.Load() || largest > 0 && n > largest
 }
 
 // rebind goes on from a new port, as a NAT that has forgotten does.
@@ -325,7 +333,7 @@ func (r *relay) rebind(t testing.TB) {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			if err != nil || r.dropAll.Load() {
+			if err != nil || r.drops(n) {
 				continue
 			}
 			r.downPackets.Add(1)

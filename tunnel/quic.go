@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -24,6 +25,9 @@ const (
 	// maxStreams that a peer may have open at a time: a lane of each class, and
 	// some that are being reset.
 	maxStreams = 8 * int64(NumClasses)
+	// minPacket is the size of the first packets of a connection, without IP and
+	// UDP. It passes everywhere, also through IPv6 tunnels and other VPNs.
+	minPacket = 1200
 )
 
 // quicConfig is tuned for few bytes: lanes often carry one small frame at a time,
@@ -33,14 +37,14 @@ func (t *Tunnel) quicConfig() *quic.Config {
 		Versions:             []quic.Version{quic.Version1},
 		HandshakeIdleTimeout: handshakeTimeout,
 		MaxIdleTimeout:       t.cfg.IdleTimeout,
-		// 1200 passes everywhere, also through IPv6 tunnels and other VPNs; path
-		// MTU discovery raises it within a few round trips.
-		InitialPacketSize:              1200,
+		// Path MTU discovery raises it within a few round trips, and never lowers it
+		// again: see link.narrowed.
+		InitialPacketSize:              minPacket,
 		InitialStreamReceiveWindow:     512 << 10,
 		MaxStreamReceiveWindow:         4 << 20,
 		InitialConnectionReceiveWindow: 768 << 10,
 		MaxConnectionReceiveWindow:     6 << 20, // a lane that is not read leaves room for the other
-		EnableDatagrams:                true,    // a pulse asks with one
+		EnableDatagrams:                true,    // a pulse asks with one; and see link.packet
 		MaxIncomingStreams:             -1,
 		MaxIncomingUniStreams:          -1,
 	}
@@ -95,16 +99,18 @@ func (t *Tunnel) countHalfOpen(ctx context.Context) context.Context {
 
 // A link is a QUIC connection to a peer.
 type link struct {
-	conn    *quic.Conn
-	dialed  bool      // by this end
-	since   time.Time // when it was taken for the way to the peer
-	doubted bool      // silent, where there should be an answer; under the peer's mu
-	pulse   *pulse    // nil at an end that cannot call
-	release func()    // what to do when the connection is over
+	conn      *quic.Conn
+	dialed    bool        // by this end
+	since     time.Time   // when it was taken for the way to the peer
+	doubted   bool        // silent, where there should be an answer; under the peer's mu
+	pulse     *pulse      // nil at an end that cannot call
+	mtu       int         // of the path when the connection began, as the host knew it
+	suspected atomic.Bool // a suspect waits for an answer
+	release   func()      // what to do when the connection is over
 }
 
 func (p *Peer) newLink(conn *quic.Conn, dialed bool) *link {
-	k := &link{conn: conn, dialed: dialed}
+	k := &link{conn: conn, dialed: dialed, mtu: pathMTU(conn.RemoteAddr())}
 	if p.cfg.Endpoint != "" {
 		k.pulse = newPulse(conn)
 	}

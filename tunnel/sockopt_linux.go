@@ -2,6 +2,7 @@ package tunnel
 
 import (
 	"net"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,39 @@ func limitUnsent(conn *net.TCPConn, n int) {
 	raw.Control(func(fd uintptr) {
 		unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, n)
 	})
+}
+
+// limitSegment has a socket that is about to call agree with the other end on segments
+// of at most maxSegment bytes, both ways. Where it fails nothing but that is lost.
+func limitSegment(_, _ string, raw syscall.RawConn) error {
+	return raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, maxSegment)
+	})
+}
+
+// pathMTU returns the largest IP packet to an address that the host knows to pass:
+// what its route and device take or, less, what a router has told (RFC 1191, RFC
+// 8201). 0 is not known.
+func pathMTU(to net.Addr) (mtu int) {
+	conn, err := net.Dial("udp", to.String()) // sends nothing
+	if err != nil {
+		return 0
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UDPConn).SyscallConn()
+	if err != nil {
+		return 0
+	}
+	level, option := unix.IPPROTO_IP, unix.IP_MTU
+	if isIPv6(conn.RemoteAddr()) {
+		level, option = unix.IPPROTO_IPV6, unix.IPV6_MTU
+	}
+	raw.Control(func(fd uintptr) {
+		if n, err := unix.GetsockoptInt(int(fd), level, option); err == nil {
+			mtu = n
+		}
+	})
+	return mtu
 }
 
 // info asks the kernel about the connection; nil where it does not say.

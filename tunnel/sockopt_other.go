@@ -4,11 +4,18 @@ package tunnel
 
 import (
 	"net"
+	"syscall"
 	"time"
 )
 
 // limitUnsent does nothing: the kernel's send buffer is what bounds unsent bytes.
 func limitUnsent(*net.TCPConn, int) {}
+
+// limitSegment does nothing: segments are as large as the devices at both ends take.
+func limitSegment(_, _ string, _ syscall.RawConn) error { return nil }
+
+// pathMTU is not known.
+func pathMTU(net.Addr) int { return 0 }
 
 // rtt is not known.
 func (s *tcpStream) rtt() time.Duration { return 0 }

@@ -63,14 +63,14 @@ func TestRefusedIsQuiet(t *testing.T) {
 
 func TestReasonText(t *testing.T) {
 	seen := map[string]bool{}
-	for r := range ReasonLimit + 1 {
+	for r := range ReasonPath + 1 {
 		if s := r.String(); s == "" || seen[s] {
 			t.Errorf("reason %d is %q", uint32(r), s)
 		} else {
 			seen[s] = true
 		}
 	}
-	if len(reasons) != int(ReasonLimit)+1 || ReasonUser.String() != "reason 64" {
+	if len(reasons) != int(ReasonPath)+1 || ReasonUser.String() != "reason 64" {
 		t.Errorf("%d texts; %v", len(reasons), ReasonUser)
 	}
 }
