@@ -91,12 +91,14 @@ type EventStatus struct {
 	Encrypted bool    `json:"encrypted,omitempty"` // the protocol hides what it carries
 	Message   string  `json:"message"`
 	Event     string  `json:"event"`
+	Rest      bool    `json:"rest,omitempty"` // of this kind, all events that are not listed
 	Messages  uint64  `json:"messages"`
 	BytesIn   uint64  `json:"bytes_in"`
 	BytesOut  float64 `json:"bytes_out"`
 }
 
-// maxStatusEvents bounds the events that a LaneStatus lists.
+// maxStatusEvents bounds the events that a LaneStatus lists, beside one row for each
+// kind of message.
 const maxStatusEvents = 100
 
 // Status returns what there is to tell now.
@@ -178,18 +180,50 @@ func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	}
 	for k, e := range sent.Messages {
 		s.Events = append(s.Events, EventStatus{
-			Protocol: g.registry.Name(k.Protocol), Encrypted: g.registry.Encrypted(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: eventText(k.Event),
+			Protocol: g.registry.Name(k.Protocol), Encrypted: g.registry.Encrypted(k.Protocol), Message: g.registry.MessageName(k.Protocol, k.Name), Event: eventText(k.Event), Rest: k.Rest,
 			Messages: e.Messages, BytesIn: e.BytesIn, BytesOut: e.BytesOut,
 		})
 	}
 	for _, e := range s.Events {
 		s.Messages[MessageKind{e.Protocol, e.Message}] += e.Messages
 	}
-	slices.SortFunc(s.Events, func(a, b EventStatus) int {
+	s.Events = heaviest(s.Events)
+	return s
+}
+
+// heaviest returns the events with most bytes, and for each kind one row of the rest
+// where there are more.
+func heaviest(events []EventStatus) []EventStatus {
+	slices.SortFunc(events, func(a, b EventStatus) int {
 		return cmp.Or(cmp.Compare(b.BytesIn, a.BytesIn), cmp.Compare(a.Event, b.Event), cmp.Compare(a.Message, b.Message))
 	})
-	s.Events = s.Events[:min(len(s.Events), maxStatusEvents)]
-	return s
+	var out []EventStatus
+	rest := make(map[MessageKind]int) // where in out it is
+	listed := 0
+	for _, e := range events {
+		switch {
+		case e.Rest:
+		case e.Event == "": // there are no more of these than kinds
+			out = append(out, e)
+			continue
+		case listed < maxStatusEvents:
+			listed++
+			out = append(out, e)
+			continue
+		}
+		kind := MessageKind{e.Protocol, e.Message}
+		at, ok := rest[kind]
+		if !ok {
+			at = len(out)
+			rest[kind] = at
+			out = append(out, EventStatus{Protocol: e.Protocol, Encrypted: e.Encrypted, Message: e.Message, Rest: true})
+		}
+		sum := &out[at]
+		sum.Messages += e.Messages
+		sum.BytesIn += e.BytesIn
+		sum.BytesOut += e.BytesOut
+	}
+	return out
 }
 
 // eventText returns an event as text: one that is not UTF-8 is quoted.

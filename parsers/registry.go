@@ -46,6 +46,10 @@ type Protocol struct {
 	Encrypted bool
 	// MessageNames gives the messages' names by Span.Name: "PUBLISH".
 	MessageNames []string
+	// Content lists the kinds of messages, by Span.Name, that carry what users send
+	// each other though no event can be told of them, or not of all. Of other kinds
+	// those count as such that are about an event.
+	Content []uint8
 	// Probe judges bytes by their content. They are the beginning of a
 	// segment's payload, perhaps in the middle of a connection, in either
 	// direction. Its cost is bounded. The bytes are borrowed until it returns.

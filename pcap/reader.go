@@ -22,9 +22,16 @@ type Packet struct {
 	Time      time.Time  // when it was captured, in UTC; zero where the capture does not say
 	Data      []byte     // the IP packet, borrowed until the next Next; nil if skipped
 	Interface int        // number of the interface, from 0 in the order of the capture; -1 if unknown
+	Tap       [24]byte   // what the frame itself tells of where it was captured; see below
 	WireLen   int64      // bytes that the frame had on the wire, link layer included
 	Skip      SkipReason // why there is no packet in Data; SkipNone if there is
 	Note      string     // more about Skip, such as the link type's name; often empty
+
+	// Of one Interface, frames with a different Tap were captured at different places:
+	// it is the index of the interface in Linux cooked captures v2 and its name in
+	// PKTAP. Those of v1 are Blurred: direction and sender is all that they tell, so
+	// that frames with the same Tap may be of different places too.
+	Blurred bool
 }
 
 // A record is what a capture format yields for each captured frame.
@@ -108,6 +115,11 @@ func (r *Reader) Next() (Packet, error) {
 	}
 	if p.Skip == SkipNone {
 		p.Data, p.Skip = extractIP(r.rec.link, r.rec.data, p.WireLen)
+		copy(p.Tap[:], tapOf(r.rec.link, r.rec.data))
+		p.Blurred = r.rec.link == LinkSLL
+		if p.Skip == SkipUnsupportedLink {
+			p.Note = innerNote(r.rec.link, r.rec.data)
+		}
 	}
 	return p, nil
 }

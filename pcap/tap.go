@@ -2,6 +2,7 @@ package pcap
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
 
@@ -14,7 +15,12 @@ func stripPPI(b []byte) ([]byte, SkipReason) {
 	if b[0] != 0 {
 		return nil, SkipBadLinkLayer
 	}
-	return stripWrapped(b, 8, uint32(binary.LittleEndian.Uint16(b[2:])), binary.LittleEndian.Uint32(b[4:]))
+	length, link := headPPI(b)
+	return stripWrapped(b, 8, length, link)
+}
+
+func headPPI(b []byte) (length, link uint32) {
+	return uint32(binary.LittleEndian.Uint16(b[2:])), binary.LittleEndian.Uint32(b[4:])
 }
 
 // stripPKTAP takes off what macOS puts before a frame: length of this header (4),
@@ -26,14 +32,48 @@ func stripPKTAP(b []byte) ([]byte, SkipReason) {
 	if len(b) < 12 {
 		return nil, skipShort
 	}
-	length, kind, link := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
-	if length > 0xffff {
-		length, kind, link = bits.ReverseBytes32(length), bits.ReverseBytes32(kind), bits.ReverseBytes32(link)
-	}
+	length, kind, link := headPKTAP(b)
 	if kind != packet {
 		return nil, SkipNotIP
 	}
 	return stripWrapped(b, least, length, link)
+}
+
+func headPKTAP(b []byte) (length, kind, link uint32) {
+	length, kind, link = binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
+	if length > 0xffff {
+		length, kind, link = bits.ReverseBytes32(length), bits.ReverseBytes32(kind), bits.ReverseBytes32(link)
+	}
+	return length, kind, link
+}
+
+// innerNote names the link type in a frame that was skipped because of it.
+func innerNote(outer LinkType, b []byte) string {
+	var link uint32
+	switch outer {
+	case LinkPPI:
+		_, link = headPPI(b)
+	default:
+		_, _, link = headPKTAP(b)
+	}
+	if link > 0xffff {
+		return fmt.Sprintf("link type %d", link)
+	}
+	return "link type " + LinkType(link).String()
+}
+
+// tapOf returns what a frame tells of where it was captured, at most 24 bytes,
+// borrowed from it: the index of the interface, direction and sender, its name.
+func tapOf(link LinkType, b []byte) []byte {
+	switch {
+	case link == LinkSLL2 && len(b) >= 20:
+		return b[4:8]
+	case link == LinkSLL && len(b) >= 16:
+		return b[:14]
+	case (link == LinkPKTAP || link == LinkUser2) && len(b) >= 36:
+		return b[12:36]
+	}
+	return nil
 }
 
 // stripWrapped takes off a header of the given length, at least so many bytes, and

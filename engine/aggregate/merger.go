@@ -118,6 +118,15 @@ func (m *Merger) Add(now time.Duration, packet []byte) error {
 	return nil
 }
 
+// Protocol returns the protocol that was recognised in a flow, Opaque where none was,
+// or where the flow is not remembered.
+func (m *Merger) Protocol(key *parsers.FlowKey) parsers.ProtocolID {
+	if src := m.writer.sources[*key]; src != nil {
+		return src.stream.Protocol()
+	}
+	return parsers.Opaque
+}
+
 // maxSteps bounds the search for a group to join.
 const maxSteps = 16
 

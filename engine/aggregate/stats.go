@@ -1,6 +1,8 @@
 package aggregate
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"sheaf/parsers"
@@ -88,22 +90,7 @@ func (s *Stats) Accumulate(o *Stats) {
 		s.Hits[i] += o.Hits[i]
 	}
 	for k, e := range o.Messages {
-		if s.Messages == nil {
-			s.Messages = make(map[EventKey]*EventStats, len(o.Messages))
-		}
-		sum := s.Messages[k]
-		if sum == nil {
-			if len(s.Messages) >= maxEvents {
-				k.Event = ""
-			}
-			if sum = s.Messages[k]; sum == nil {
-				sum = &EventStats{}
-				s.Messages[k] = sum
-			}
-		}
-		sum.Messages += e.Messages
-		sum.BytesIn += e.BytesIn
-		sum.BytesOut += e.BytesOut
+		s.of(k).add(e)
 	}
 }
 
@@ -139,7 +126,8 @@ func Reasons() []Reason {
 type EventKey struct {
 	Protocol parsers.ProtocolID
 	Name     uint8
-	Event    string // empty for messages without one, and past maxEvents
+	Event    string // empty for messages without one
+	Rest     bool   // of the events that are not counted apart; Event is empty
 }
 
 // EventStats count the messages of an event.
@@ -147,7 +135,59 @@ type EventStats struct {
 	Messages uint64
 	BytesIn  uint64  // of the IP packets with the message, shared out among those in it
 	BytesOut float64 // of the frames, likewise
+
+	into *EventStats // where they are counted since the event gave way; nil before
 }
 
-// maxEvents bounds how many events are counted apart.
-const maxEvents = 1 << 14
+func (e *EventStats) add(o *EventStats) {
+	e.Messages += o.Messages
+	e.BytesIn += o.BytesIn
+	e.BytesOut += o.BytesOut
+}
+
+// maxEvents bounds how many events are counted apart, and keptEvents is how many of
+// those are kept when there are more: the heaviest. One that comes back is counted
+// anew, so each that has more than one part in keptEvents of the bytes from then on
+// is among them whenever it began. What gave way is in the Rest of its kind.
+const (
+	maxEvents  = 1 << 14
+	keptEvents = maxEvents / 2
+)
+
+// of returns where an event is counted, which is new where it was not.
+func (s *Stats) of(key EventKey) *EventStats {
+	if e := s.Messages[key]; e != nil {
+		return e
+	}
+	if s.Messages == nil {
+		s.Messages = make(map[EventKey]*EventStats)
+	}
+	if len(s.Messages) >= maxEvents && key.Event != "" {
+		s.prune()
+	}
+	e := &EventStats{}
+	s.Messages[key] = e
+	return e
+}
+
+// prune has all but the heaviest events give way.
+func (s *Stats) prune() {
+	keys := make([]EventKey, 0, len(s.Messages))
+	for k := range s.Messages {
+		if k.Event != "" {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(a, b EventKey) int { // leaving nothing to chance
+		return cmp.Or(cmp.Compare(s.Messages[b].BytesIn, s.Messages[a].BytesIn),
+			cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Event, b.Event))
+	})
+	for _, k := range keys[min(len(keys), keptEvents):] {
+		rest := s.of(EventKey{Protocol: k.Protocol, Name: k.Name, Rest: true})
+		e := s.Messages[k]
+		rest.add(e)
+		*e = EventStats{into: rest}
+		delete(s.Messages, k)
+	}
+	clear(s.parts)
+}

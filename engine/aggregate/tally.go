@@ -28,21 +28,7 @@ func (s *Stats) event(sp *span, message uint64) *EventStats {
 	if e := s.parts[message]; e != nil && sp.at > 0 {
 		return e
 	}
-	key := EventKey{Protocol: sp.protocol, Name: sp.name, Event: string(sp.event)}
-	if s.Messages == nil {
-		s.Messages = make(map[EventKey]*EventStats)
-	}
-	e := s.Messages[key]
-	if e == nil {
-		if len(s.Messages) >= maxEvents {
-			key.Event = ""
-			if e = s.Messages[key]; e != nil {
-				return e
-			}
-		}
-		e = &EventStats{}
-		s.Messages[key] = e
-	}
+	e := s.of(EventKey{Protocol: sp.protocol, Name: sp.name, Event: string(sp.event)})
 	if message != 0 && len(s.parts) < maxEvents {
 		if s.parts == nil {
 			s.parts = make(map[uint64]*EventStats)
@@ -50,6 +36,21 @@ func (s *Stats) event(sp *span, message uint64) *EventStats {
 		s.parts[message] = e
 	}
 	return e
+}
+
+// event returns where a span that was written is counted. Its slot knows, unless it
+// is for more than one event; one that gave way is counted anew.
+func (w *writer) event(sp *span) *EventStats {
+	e := &w.slots.table[sp.slot].source.event
+	switch {
+	case *e == nil || w.cfg.Similarity&ByEvent == 0:
+		return w.stats.event(sp, sp.message)
+	case (*e).into != nil && sp.at > 0: // only the first part says which event it is
+		return (*e).into
+	case (*e).into != nil:
+		*e = w.stats.event(sp, sp.message)
+	}
+	return *e
 }
 
 // tally counts a group that was written.
@@ -92,10 +93,7 @@ func (w *writer) tally(c *wire.Coder, g *group) {
 	}
 	for i := range g.spans {
 		sp := &g.spans[i]
-		e := w.slots.table[sp.slot].source.event
-		if e == nil || w.cfg.Similarity&ByEvent == 0 {
-			e = s.event(sp, sp.message)
-		}
+		e := w.event(sp)
 		if sp.at == 0 {
 			e.Messages += uint64(len(g.members))
 		}

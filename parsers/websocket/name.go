@@ -43,6 +43,7 @@ func Protocol() parsers.Protocol {
 	return parsers.Protocol{
 		Name:         "websocket",
 		MessageNames: names[:],
+		Content:      []uint8{uint8(Text), uint8(Binary)},
 		Probe:        func(payload []byte) parsers.Confidence { return probe(payload, nil) },
 		New:          func(id parsers.ProtocolID) parsers.Scanner { return NewScanner(id, nil) },
 	}

@@ -82,6 +82,7 @@ func Protocol() parsers.Protocol {
 	return parsers.Protocol{
 		Name:         "zmtp",
 		MessageNames: names[:],
+		Content:      []uint8{uint8(Message)}, // of a single frame nobody knows where a topic ends
 		Probe:        Probe,
 		New:          func(id parsers.ProtocolID) parsers.Scanner { return NewScanner(id) },
 	}

@@ -28,7 +28,9 @@ type ProtocolReport struct {
 	Other  OtherEvents               `json:"other"`  // the rest
 }
 
-// OtherEvents are the events of a protocol that are not listed.
+// OtherEvents are the events of a protocol that are not listed. Past some thousands
+// the lightest events are no longer counted apart: their messages are in here, and
+// they are not among Events.
 type OtherEvents struct {
 	Events int `json:"events"`
 	MessageCounts
@@ -64,12 +66,14 @@ type Row struct {
 	Protocol    string
 	Name        string // empty where the protocol is not known
 	Event       string // as it is on the wire: any bytes
+	Rest        bool   // of the events of this kind that were not counted apart
 	Messages    uint64
 	BytesIn     uint64
 	BytesFrames float64
 	BytesWire   float64
 	opaque      bool
 	encrypted   bool
+	content     bool // of a kind that carries content, whether or not an event can be told
 }
 
 // rows returns what both mergers counted, most bytes first.
@@ -82,10 +86,11 @@ func (r *Replay) rows() []Row {
 		for key, s := range r.Stats(Direction(d)).Messages {
 			rows = append(rows, Row{
 				Direction: Direction(d), Protocol: reg.Name(key.Protocol),
-				Name: reg.MessageName(key.Protocol, key.Name), Event: key.Event,
+				Name: reg.MessageName(key.Protocol, key.Name), Event: key.Event, Rest: key.Rest,
 				Messages: s.Messages, BytesIn: s.BytesIn,
 				BytesFrames: s.BytesOut, BytesWire: s.BytesOut * factor,
 				opaque: key.Protocol == parsers.Opaque, encrypted: reg.Encrypted(key.Protocol),
+				content: slices.Contains(reg.Protocol(key.Protocol).Content, key.Name),
 			})
 		}
 	}
@@ -153,6 +158,8 @@ func protocols(rows []Row) map[string]*ProtocolReport {
 		event := EventText(r.Event)
 		e := p.Events[event]
 		switch {
+		case r.Rest:
+			e = &p.Other.MessageCounts
 		case e != nil:
 		case len(p.Events) < MaxEvents:
 			e = &MessageCounts{}

@@ -96,7 +96,8 @@ type Replay struct {
 	last   time.Duration // of the last packet
 	first  time.Time     // when the capture began; zero if it does not say
 	number int           // of the last packet in its capture
-	skips  map[pcap.SkipReason]uint64
+	skips  map[string]uint64
+	copies copies
 	fault  error
 	// Encode and Decode are the time spent in mergers and in expanders.
 	Encode, Decode time.Duration
@@ -126,7 +127,7 @@ func New(cfg Config) (*Replay, error) {
 	if _, cfg.Lane.Limits, err = wire.Negotiate(hello, peer); err != nil {
 		return nil, fmt.Errorf("starting a lane: %w", err)
 	}
-	r := &Replay{cfg: cfg, skips: make(map[pcap.SkipReason]uint64)}
+	r := &Replay{cfg: cfg, skips: make(map[string]uint64)}
 	for i := range r.ends {
 		if r.ends[i], err = aggregate.NewLane(cfg.Lane); err != nil {
 			return nil, fmt.Errorf("starting a lane: %w", err)
@@ -162,6 +163,9 @@ func (r *Replay) Add(at time.Duration, packet []byte) error {
 	r.Encode += time.Since(start)
 	if err != nil {
 		return fmt.Errorf("packet %d: %w", r.number, err)
+	}
+	if !f.of.recognised {
+		f.of.recognised = r.ends[f.dir].Merger.Protocol(&f.key) != parsers.Opaque
 	}
 	return r.advance(at, true)
 }
@@ -295,22 +299,43 @@ func (r *Replay) Run(in *pcap.Reader) (records, skipped uint64, err error) {
 			return records, skipped, errors.Join(r.Finish(), err)
 		}
 		records++
-		if p.Skip != pcap.SkipNone {
+		at, why := r.admit(&clock, &p)
+		if why != "" {
 			skipped++
-			r.skips[p.Skip]++
+			r.skips[why]++
 			r.number++
 			continue
 		}
 		if r.first.IsZero() {
 			r.first = p.Time
 		}
-		if err := r.Add(clock.At(p.Time), p.Data); err != nil {
+		if err := r.Add(at, p.Data); err != nil {
 			return records, skipped, err
 		}
 		if r.cfg.Progress != nil && records%progressEvery == 0 {
 			r.cfg.Progress()
 		}
 	}
+}
+
+// maxReasons bounds the reasons, of which there may be one for each link type.
+const maxReasons = 32
+
+// admit returns when a record is replayed, or else why it is not.
+func (r *Replay) admit(clock *pcap.Clock, p *pcap.Packet) (at time.Duration, why string) {
+	if p.Skip == pcap.SkipNone {
+		if at = clock.At(p.Time); r.copies.seen(at, p) {
+			why = copied
+		}
+		return at, why
+	}
+	if p.Skip == pcap.SkipUnsupportedLink && p.Note != "" {
+		why = "unsupported " + p.Note
+		if _, known := r.skips[why]; known || len(r.skips) < maxReasons {
+			return 0, why
+		}
+	}
+	return 0, p.Skip.String()
 }
 
 // registry returns the table of protocols in use.

@@ -35,6 +35,9 @@ type Report struct {
 	EncodeNs     float64                    `json:"encode_ns_per_packet"`
 	DecodeNs     float64                    `json:"decode_ns_per_packet"`
 	Compare      []Rival                    `json:"compare,omitempty"`
+	Copies       uint64                     `json:"copies"`    // of Skipped, packets that were seen at another interface before
+	Twice        uint64                     `json:"twice"`     // packets replayed that may be such copies, which the capture does not tell
+	Truncated    uint64                     `json:"truncated"` // of Skipped, packets of which fewer bytes were captured than they have
 
 	Rows      []Row     `json:"-"` // what Protocols sums up, most bytes first
 	OddPorts  []OddPort `json:"-"` // most bytes first
@@ -61,8 +64,8 @@ type Directions struct {
 type DirectionReport struct {
 	Counts
 	Messages uint64 `json:"messages"` // of known protocols
-	// EventMessages are those among them of kinds that are about an event, as
-	// acknowledgements and pings are not.
+	// EventMessages are those among them of kinds that are about an event, or that
+	// carry content where no event can be told, as acknowledgements and pings do not.
 	EventMessages uint64            `json:"event_messages"`
 	FlushReasons  map[string]uint64 `json:"flush_reasons"`
 	Where         map[string]Share  `json:"where"`
@@ -90,7 +93,7 @@ func Parts() []string {
 type OddPort struct {
 	Proto uint8 // of IP
 	Port  uint16
-	Bytes uint64 // of IP packets, both ways
+	Bytes uint64 // of IP packets, both ways, of conversations in which none was recognised
 }
 
 // NewReport returns the Report on a capture of which nothing was replayed.
@@ -122,8 +125,11 @@ func (r *Replay) Report(file string, err error) *Report {
 	p.Known = r.registry().Names()[1:] // without opaque
 	for reason, n := range r.skips {
 		p.Skipped += n
-		p.SkipReasons[reason.String()] = n
+		p.SkipReasons[reason] = n
 	}
+	p.Truncated = r.skips[pcap.SkipTruncated.String()]
+	p.Copies = r.skips[copied]
+	p.Twice = r.copies.twice
 	p.Packets += p.Skipped
 	p.blame(err)
 	for d, out := range []*DirectionReport{&p.Directions.Up, &p.Directions.Down} {
@@ -143,7 +149,7 @@ func (p *Report) countMessages() {
 	type kind struct{ protocol, name string }
 	about := make(map[kind]bool) // an event
 	for i := range p.Rows {
-		if row := &p.Rows[i]; row.Event != "" {
+		if row := &p.Rows[i]; row.Event != "" || row.Rest || row.content {
 			about[kind{row.Protocol, row.Name}] = true
 		}
 	}
@@ -207,12 +213,14 @@ func (r *Replay) direction(d Direction, p *Report, out *DirectionReport) {
 	p.Verbatim += s.Verbatim
 }
 
-// oddPorts returns the ports of services that no protocol is known of.
+// oddPorts returns the ports of services that no protocol is known of, neither by
+// the port nor by what went through it.
 func (s *sides) oddPorts() []OddPort {
+	s.settle()
 	var out []OddPort
-	for at, n := range s.service {
+	for at, n := range s.unknown {
 		if at.port != 0 && !s.known[at.port] {
-			out = append(out, OddPort{Proto: at.proto, Port: at.port, Bytes: *n})
+			out = append(out, OddPort{Proto: at.proto, Port: at.port, Bytes: n})
 		}
 	}
 	slices.SortFunc(out, func(a, b OddPort) int {

@@ -54,7 +54,7 @@ type sides struct {
 	met     bool // the broker was
 	flows   map[parsers.FlowKey]*flow
 	hosts   map[parsers.FlowKey]Direction // by addresses alone: what a flow without ports goes by
-	service map[service]*uint64
+	unknown map[service]uint64            // bytes of conversations that were forgotten, of no known protocol
 }
 
 // A service is a port of a conversation's broker side.
@@ -63,11 +63,19 @@ type service struct {
 	port  uint16
 }
 
+// A conversation is both flows of one.
+type conversation struct {
+	service    service
+	bytes      uint64 // of IP packets, until they were counted as of the service
+	recognised bool   // a protocol was, in one of the flows
+}
+
 // A flow is what is remembered of one.
 type flow struct {
+	key         parsers.FlowKey
 	dir         Direction
-	first, last int     // its entries in the ledger, plus one; 0 if it has none
-	bytes       *uint64 // of its service
+	first, last int // its entries in the ledger, plus one; 0 if it has none
+	of          *conversation
 }
 
 // maxFlows bounds the flows remembered. When it is reached all are forgotten,
@@ -75,7 +83,7 @@ type flow struct {
 const maxFlows = 1 << 20
 
 func newSides(reg *parsers.Registry, broker Endpoint) *sides {
-	s := &sides{known: make(map[uint16]bool), broker: broker, service: make(map[service]*uint64)}
+	s := &sides{known: make(map[uint16]bool), broker: broker, unknown: make(map[service]uint64)}
 	for _, p := range reg.ServerPorts() {
 		s.known[p] = true
 	}
@@ -86,8 +94,19 @@ func newSides(reg *parsers.Registry, broker Endpoint) *sides {
 func (s *sides) full() bool { return len(s.flows) >= maxFlows }
 
 func (s *sides) forget() {
+	s.settle()
 	s.flows = make(map[parsers.FlowKey]*flow)
 	s.hosts = make(map[parsers.FlowKey]Direction)
+}
+
+// settle counts what the services had of no known protocol.
+func (s *sides) settle() {
+	for _, f := range s.flows {
+		if c := f.of; !c.recognised && c.bytes > 0 {
+			s.unknown[c.service] += c.bytes
+			c.bytes = 0
+		}
+	}
 }
 
 // flow returns the flow of a packet.
@@ -97,7 +116,7 @@ func (s *sides) flow(packet []byte) *flow {
 	if f == nil {
 		f = s.meet(packet, key)
 	}
-	*f.bytes += uint64(len(packet))
+	f.of.bytes += uint64(len(packet))
 	return f
 }
 
@@ -115,15 +134,11 @@ func (s *sides) meet(packet []byte, key parsers.FlowKey) *flow {
 	if dir == Down {
 		port = key.SrcPort
 	}
-	n := s.service[service{key.Proto, port}]
-	if n == nil {
-		n = new(uint64)
-		s.service[service{key.Proto, port}] = n
-	}
-	f := &flow{dir: dir, bytes: n}
+	c := &conversation{service: service{key.Proto, port}}
+	f := &flow{key: key, dir: dir, of: c}
 	s.flows[key] = f
 	if reverse != key { // as that of a host that talks to itself
-		s.flows[reverse] = &flow{dir: 1 - dir, bytes: n}
+		s.flows[reverse] = &flow{key: reverse, dir: 1 - dir, of: c}
 	}
 	return f
 }

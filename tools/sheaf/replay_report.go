@@ -28,9 +28,17 @@ func writeReport(w io.Writer, p *replay.Report, events int) {
 	fmt.Fprintln(w)
 	fmt.Fprintln(w, "  frames sent because of:", counts(p.FlushReasons))
 	fmt.Fprintln(w, "  compared with one of the same:", counts(p.Similarity))
-	fmt.Fprintf(w, "  time a packet: %.1f µs to merge, %.1f µs to expand\n", p.EncodeNs/1000, p.DecodeNs/1000)
+	if replayed := p.Packets - p.Skipped; replayed < timedPackets {
+		fmt.Fprintf(w, "  time a packet: too short to tell, %s\n", count(replayed, "packet"))
+	} else {
+		fmt.Fprintf(w, "  time a packet: %.1f µs to merge, %.1f µs to expand\n", p.EncodeNs/1000, p.DecodeNs/1000)
+	}
 	writeHints(w, p)
 }
+
+// timedPackets is how many packets it takes for the time of one to be told: the first
+// ones pay for tables and buffers, about as much together as a thousand later ones.
+const timedPackets = 2000
 
 // writeVerdict writes whether all packets came out identical.
 func writeVerdict(w io.Writer, p *replay.Report) {
@@ -47,7 +55,7 @@ func writeVerdict(w io.Writer, p *replay.Report) {
 		fmt.Fprintf(w, "  DIFFERENT: %s of %s came out otherwise than they went in\n", number(p.Mismatched), number(replayed))
 	}
 	if p.Skipped > 0 {
-		fmt.Fprintf(w, "  %s skipped: %s\n", number(p.Skipped), counts(p.SkipReasons))
+		fmt.Fprintf(w, "  %s skipped: %s\n", number(p.Skipped), reasons(p.SkipReasons))
 	}
 	for _, line := range []string{p.Error, p.Damage, p.Fault, p.Difference} {
 		if line != "" {
@@ -91,7 +99,7 @@ func writeWhere(w io.Writer, p *replay.Report) {
 
 // writeKinds writes what went through in messages of each kind.
 func writeKinds(w io.Writer, p *replay.Report) {
-	kinds := replay.SumRows(p.Rows, func(r *replay.Row) { r.Event = "" })
+	kinds := replay.SumRows(p.Rows, func(r *replay.Row) { r.Event, r.Rest = "", false })
 	if len(kinds) == 0 {
 		return
 	}
@@ -115,10 +123,13 @@ const maxEventWidth = 40
 // writeEvents writes the events with most bytes, and the rest in one row.
 func writeEvents(w io.Writer, p *replay.Report, limit int) {
 	var rest replay.Row
-	more := 0
+	more, untold := 0, false
 	t := newTable("by event", "protocol", "message", "event", "\tmessages", "\tin", "\ton the link", "\ta message", "\t")
 	for i := range p.Rows {
 		switch r := &p.Rows[i]; {
+		case r.Rest:
+			untold = true
+			rest.Add(r)
 		case r.Event == "": // those are among the kinds
 		case len(t.rows) < limit:
 			event := shorten(printable(replay.EventText(r.Event)), maxEventWidth)
@@ -131,8 +142,8 @@ func writeEvents(w io.Writer, p *replay.Report, limit int) {
 	if len(t.rows) == 0 {
 		return
 	}
-	if more > 0 {
-		t.add(append([]string{"", "", "", fmt.Sprintf("(%s more)", number(uint64(more)))}, amounts(&rest)...)...)
+	if more > 0 || untold {
+		t.add(append([]string{"", "", "", others(uint64(more), untold)}, amounts(&rest)...)...)
 	}
 	t.write(w)
 }
@@ -173,6 +184,7 @@ func writeHints(w io.Writer, p *replay.Report) {
 		e.add(name, sum.Encrypted, sum.BytesIn)
 	}
 	writeEncrypted(w, e)
+	writeCaptureHints(w, p)
 	share := float64(p.Opaque) / float64(max(p.Opaque+p.WithNames, 1))
 	if p.Opaque < opaqueBytes || share < opaqueShare {
 		return
@@ -188,6 +200,34 @@ func writeHints(w io.Writer, p *replay.Report) {
 	}
 	fmt.Fprintf(w, "  Busiest ports without a known protocol: %s.\n", strings.Join(ports, ", "))
 	fmt.Fprintf(w, "  If one carries %s, say so with --protocol NAME@PORT.\n", orList(p.Known))
+}
+
+// twiceShare is from which share on packets that may be copies are worth a hint.
+const twiceShare = 0.02
+
+// writeCaptureHints writes what the capture could be made better with.
+func writeCaptureHints(w io.Writer, p *replay.Report) {
+	if p.Truncated > 0 {
+		fmt.Fprintf(w, "\n  hint: of %s fewer bytes were captured than they have; tcpdump -s 0 captures\n  them whole.\n", count(p.Truncated, "packet"))
+	}
+	if p.Copies > 0 {
+		fmt.Fprintf(w, "\n  %s came again at another interface, as with tcpdump -i any beside containers,\n  and counted once.\n", count(p.Copies, "packet"))
+	}
+	if replayed := p.Packets - p.Skipped; float64(p.Twice) > twiceShare*float64(replayed) {
+		fmt.Fprintf(w, "\n  hint: %s of %s may be copies of one before, which this capture does not\n  tell: then it saves less than it says here. Capture one interface, tcpdump -i eth0, or\n  with -i any -y LINUX_SLL2.\n",
+			number(p.Twice), number(replayed))
+	}
+}
+
+// reasons writes how many there were of each, most first.
+func reasons(m map[string]uint64) string {
+	keys := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
+		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
+	})
+	for i, k := range keys {
+		keys[i] = number(m[k]) + " " + k
+	}
+	return strings.Join(keys, "; ")
 }
 
 // counts writes counters, most first, without those that are zero.

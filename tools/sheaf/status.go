@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -178,8 +177,8 @@ func clip(text string, width, height int) string {
 		lines = append(lines[:height-2], fmt.Sprintf("(%s more; a taller window or no --watch shows them)", count(uint64(more+1), "line")))
 	}
 	for i, line := range lines {
-		if utf8.RuneCountInString(line) > width {
-			lines[i] = string([]rune(line)[:width-1]) + "…"
+		if columns(line) > width {
+			lines[i] = head(line, width-1) + "…"
 		}
 	}
 	return strings.Join(lines, "\n") + "\n"

@@ -82,8 +82,8 @@ func writePeer(w io.Writer, p *engine.PeerStatus, rates *interval, events int) {
 	if sent.parts() > 0 {
 		writeParts(w, p, sent)
 	}
-	writeSums(w, "by kind", sumEvents(p.Lanes, func(e *engine.EventStatus) { e.Event = "" }), len(sent.events), false)
-	writeSums(w, "by event", slices.DeleteFunc(sumEvents(p.Lanes, nil), func(e engine.EventStatus) bool { return e.Event == "" }), events, true)
+	writeSums(w, "by kind", sumEvents(p.Lanes, func(e *engine.EventStatus) { e.Event, e.Rest = "", false }), len(sent.events), false)
+	writeSums(w, "by event", slices.DeleteFunc(sumEvents(p.Lanes, nil), func(e engine.EventStatus) bool { return e.Event == "" && !e.Rest }), events, true)
 	if p.Sent.Frames > 0 {
 		fmt.Fprintln(w)
 		fmt.Fprintln(w, "  frames sent because of:", counts(sent.flushes))
@@ -225,16 +225,21 @@ func writeParts(w io.Writer, p *engine.PeerStatus, s *laneSums) {
 }
 
 // sumEvents adds up the messages of all lanes that are the same after simplify,
-// most bytes first. simplify may be nil.
+// most bytes first, and behind all of them what is not told apart. simplify may be
+// nil.
 func sumEvents(lanes []engine.LaneStatus, simplify func(*engine.EventStatus)) []engine.EventStatus {
-	at := map[[3]string]int{}
+	type kind struct {
+		protocol, message, event string
+		rest                     bool
+	}
+	at := map[kind]int{}
 	var all []engine.EventStatus
 	for i := range lanes {
 		for _, e := range lanes[i].Events {
 			if simplify != nil {
 				simplify(&e)
 			}
-			key := [3]string{e.Protocol, e.Message, e.Event}
+			key := kind{e.Protocol, e.Message, e.Event, e.Rest}
 			j, ok := at[key]
 			if !ok {
 				at[key] = len(all)
@@ -245,6 +250,9 @@ func sumEvents(lanes []engine.LaneStatus, simplify func(*engine.EventStatus)) []
 		}
 	}
 	slices.SortStableFunc(all, func(a, b engine.EventStatus) int {
+		if a.Rest != b.Rest {
+			return map[bool]int{false: -1, true: 1}[a.Rest]
+		}
 		return cmp.Or(cmp.Compare(b.BytesIn, a.BytesIn), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Event, b.Event))
 	})
 	return all
@@ -270,7 +278,11 @@ func writeSums(w io.Writer, title string, all []engine.EventStatus, limit int, e
 		t.add(append(cells, number(e.Messages), size(float64(e.BytesIn)), size(e.BytesOut),
 			each(e.BytesOut, e.Messages), ratio(float64(e.BytesIn), e.BytesOut))...)
 	}
-	shown := min(limit, len(all))
+	apart := len(all)
+	for apart > 0 && all[apart-1].Rest {
+		apart--
+	}
+	shown := min(limit, apart)
 	for i := range all[:shown] {
 		cells := []string{marked(printable(all[i].Protocol), all[i].Encrypted), cmp.Or(printable(all[i].Message), "-")}
 		if events {
@@ -284,10 +296,19 @@ func writeSums(w io.Writer, title string, all []engine.EventStatus, limit int, e
 			addEvent(&sum, &rest[i])
 		}
 		cells := make([]string, len(heading))
-		cells[len(cells)-1] = fmt.Sprintf("(%s more)", number(uint64(len(rest))))
+		cells[len(cells)-1] = others(uint64(apart-shown), apart < len(all))
 		row(&sum, cells...)
 	}
 	t.write(w)
+}
+
+// others names the row of what is not listed: so many events, and perhaps those that
+// nobody counted apart.
+func others(events uint64, rest bool) string {
+	if rest {
+		return "(all others)"
+	}
+	return fmt.Sprintf("(%s more)", number(events))
 }
 
 // encryptedOf sums up what was sent under encryption.

@@ -6,9 +6,10 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
 )
 
 // A table is rows of cells under a heading. A cell is text, or a number if its
@@ -33,27 +34,28 @@ func (t *table) write(w io.Writer) {
 	rows = append(rows, t.rows...)
 	for _, row := range rows {
 		for i, cell := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(cell))
+			width[i] = max(width[i], columns(cell))
 		}
 	}
-	// tabwriter aligns all columns to one side; numbers bring their own spaces.
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw)
+	fmt.Fprintln(w)
 	for _, row := range rows {
 		var line strings.Builder
 		for i, cell := range row {
+			pad := strings.Repeat(" ", width[i]-columns(cell))
 			if right[i] {
-				line.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)))
+				cell = pad + cell
+			} else {
+				cell += pad
 			}
-			line.WriteString(cell)
-			if i < len(row)-1 {
-				line.WriteByte('\t')
-			}
+			line.WriteString("  " + cell)
 		}
-		fmt.Fprintln(tw, "  "+strings.TrimRight(line.String(), " \t"))
+		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
-	tw.Flush()
 }
+
+// columns returns how many columns of a terminal a text takes: characters of East
+// Asia and emoji take two, accents of their own none (UAX #11, UAX #29).
+func columns(s string) int { return uniseg.StringWidth(s) }
 
 // number writes a number with its thousands apart.
 func number(n uint64) string {
@@ -140,13 +142,37 @@ func printable(s string) string {
 	return b.String()
 }
 
-// shorten cuts the middle out of s where it has more than n characters: long
-// events tend to differ at their ends.
+// shorten cuts the middle out of s where it takes more than n columns: long events
+// tend to differ at their ends.
 func shorten(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
+	if columns(s) <= n {
 		return s
 	}
-	r := []rune(s)
 	tail := n / 2
-	return string(r[:n-tail-1]) + "…" + string(r[len(r)-tail:])
+	return head(s, n-tail-1) + "…" + ending(s, tail)
+}
+
+// head returns as much of the beginning of s as takes at most n columns.
+func head(s string, n int) string {
+	at := 0
+	for g := uniseg.NewGraphemes(s); g.Next(); {
+		if n -= g.Width(); n < 0 {
+			break
+		}
+		_, at = g.Positions()
+	}
+	return s[:at]
+}
+
+// ending returns as much of the end of s as takes at most n columns.
+func ending(s string, n int) string {
+	left := columns(s)
+	for g := uniseg.NewGraphemes(s); left > n && g.Next(); {
+		left -= g.Width()
+		_, at := g.Positions()
+		if left <= n {
+			return s[at:]
+		}
+	}
+	return s
 }

@@ -103,11 +103,35 @@ func TestAmounts(t *testing.T) {
 		{ratio(0, 1), "-"}, {ratio(1, 0), "-"}, {ratio(100, 100.2), "the same"}, {ratio(380, 10), "38x less"}, {ratio(15, 10), "1.5x less"}, {ratio(10, 33), "3.3x more"},
 		{printable("a\x00\x1b[2J\u202eö\xff\x7f"), `a\x00\x1b[2J\u{202e}ö\xff\x7f`},
 		{shorten("plant/4/alarms", 14), "plant/4/alarms"}, {shorten("plant/4/alarms", 9), "plan…arms"}, {shorten("ööööö", 3), "ö…ö"},
+		{shorten("温度/工場/四号機", 16), "温度/工場/四号機"}, {shorten("温度/工場/四号機", 10), "温度…号機"}, {shorten("e\u0301e\u0301e\u0301e\u0301", 3), "e\u0301…e\u0301"},
 		{orList([]string{"a"}), "a"}, {orList([]string{"a", "b", "c"}), "a, b or c"}, {orList(nil), ""},
+		{reasons(map[string]uint64{"not IP": 2, "unsupported link type 10 (FDDI)": 1000}), "1,000 unsupported link type 10 (FDDI); 2 not IP"},
 		{counts(map[string]uint64{"a": 1, "b": 2000, "c": 0, "d": 1}), "b 2,000, a 1, d 1"}, {counts(nil), "-"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%q, want %q", test.got, test.want)
 		}
+	}
+}
+
+// TestTableColumns holds that columns stand below one another on a terminal,
+// whatever the characters' widths.
+func TestTableColumns(t *testing.T) {
+	table := newTable("by event", "event", "\tmessages")
+	table.add("mqtt", "温度/工場", "1")
+	table.add("mqtt", "cafe\u0301", "12")
+	table.add("mqtt", "👩‍🏭", "123")
+	table.add("mqtt", "abcdefghi")
+	var out bytes.Buffer
+	table.write(&out)
+	want := `
+  by event  event      messages
+  mqtt      温度/工場         1
+  mqtt      café             12
+  mqtt      👩‍🏭              123
+  mqtt      abcdefghi
+`
+	if got := out.String(); got != strings.ReplaceAll(want, `\u0301`, "\u0301") {
+		t.Errorf("got\n%s", got)
 	}
 }
