@@ -79,7 +79,7 @@ func (x *Expander) expand(f wire.Frame) error {
 	if err := x.code(c, nil); err != nil {
 		return err
 	}
-	if c.Overrun() > maxOverrun || len(c.Literals) != 0 {
+	if !c.Complete() || len(c.Literals) != 0 {
 		return bad("length")
 	}
 	if x.digest != f.Digest {

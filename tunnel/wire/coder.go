@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"encoding/binary"
 	"math"
 	"math/bits"
 )
@@ -59,23 +58,30 @@ func (c *Coder) next() byte {
 	return b
 }
 
-// Finish ends writing and returns dst with the control field appended. Its last
-// bytes are as few as name a point of the interval with zeros behind them, which
-// the reader supplies.
+// tail returns the bytes that end a control field, the first n of v: as few as name
+// a point of the interval with zeros behind them, which the reader supplies.
+func (c *Coder) tail() (v uint64, n int) {
+	for v < c.lo {
+		n++
+		v = c.hi &^ (math.MaxUint64 >> (8 * n))
+	}
+	return v, n
+}
+
+// Finish ends writing and returns dst with the control field appended.
 func (c *Coder) Finish() []byte {
-	for n := 0; ; n += 8 {
-		v := uint64(0)
-		if n > 0 {
-			v = c.hi &^ (math.MaxUint64 >> n)
-		}
-		if v >= c.lo {
-			var tail [8]byte
-			binary.BigEndian.PutUint64(tail[:], v)
-			c.buf = append(c.buf, tail[:n/8]...)
-			break
-		}
+	v, n := c.tail()
+	for i := range n {
+		c.buf = append(c.buf, byte(v>>(56-8*i)))
 	}
 	return c.buf
+}
+
+// Complete tells whether a reading Coder has come to the end of its input, and the
+// input ends as Finish would end it.
+func (c *Coder) Complete() bool {
+	v, n := c.tail()
+	return c.x == v && len(c.buf)+8-c.over == n
 }
 
 // Cost returns what has been written so far, in bits, to a fraction of one.

@@ -227,6 +227,9 @@ func readScript(t tb, ops []op, control, literals []byte, m *taught) (overrun in
 	if len(c.Literals) != 0 {
 		t.Fatalf("%d literals left", len(c.Literals))
 	}
+	if !c.Complete() {
+		t.Fatal("the control field goes on, or ends before its time")
+	}
 	return c.Overrun()
 }
 
