@@ -13,8 +13,8 @@ help: ## this list
 build: ## build bin/sheaf
 	$(GO) build -trimpath -o bin/sheaf ./tools/sheaf
 
-test: lint ## run the linters and all tests
-	$(GO) test $(PACKAGES)
+test: lint ## run the linters and all tests, and say which were skipped and why
+	CAPTURES=$(CAPTURES) $(GO) run ./tools/gotest $(PACKAGES)
 
 race: ## the packages that have goroutines, under the race detector; 2 minutes
 	$(GO) test -race ./engine ./netstack ./tunnel ./tools/demo
@@ -37,7 +37,7 @@ demo: build ## a broker, 100 subscribers, two gateways; no root, 15 s
 # the tests start brokers of their own in namespaces of their own.
 e2e: ## real clients and real brokers in network namespaces; root, installs from Debian, 8 minutes
 	apt-get update -q && apt-get install -qy mosquitto mosquitto-clients nats-server redis-server rabbitmq-server iproute2 ethtool tcpdump iputils-ping traceroute iperf3
-	E2E=1 $(GO) test ./e2e -count=1 -v -timeout 15m
+	E2E=1 $(GO) run ./tools/gotest ./e2e -count=1 -v -timeout 20m
 
 captures: ## make the captures in testdata/ anew
 	$(GO) run ./tools/mkcapture -dir testdata

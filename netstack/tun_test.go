@@ -39,7 +39,7 @@ func openTestTUN(t *testing.T, cfg TUNConfig) *TUN {
 	t.Helper()
 	d, err := OpenTUN(cfg)
 	if errors.Is(err, ErrPermission) || errors.Is(err, ErrNoTUN) {
-		t.Skip(err)
+		t.Skipf("needs CAP_NET_ADMIN and /dev/net/tun for a TUN device: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

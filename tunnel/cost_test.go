@@ -12,7 +12,7 @@ import (
 // replay command count with.
 func TestOverhead(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes seconds")
+		t.Skip("takes seconds: not with -short")
 	}
 	for _, test := range []struct {
 		name  string

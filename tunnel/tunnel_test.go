@@ -78,7 +78,7 @@ func TestReasonText(t *testing.T) {
 func TestIPv6(t *testing.T) {
 	ln, err := net.Listen("tcp", "[::1]:0")
 	if err != nil {
-		t.Skip("no IPv6 here")
+		t.Skipf("needs IPv6 on loopback: %v", err)
 	}
 	ln.Close()
 	eachCarrier(t, func(t *testing.T, c []Carrier) {

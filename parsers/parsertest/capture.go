@@ -13,25 +13,21 @@ import (
 
 	"sheaf/parsers"
 	"sheaf/pcap"
+	"sheaf/pcap/pcaptest"
 )
-
-// captures is where captures of other projects are, on machines that have them,
-// seen from a protocol's package.
-const captures = "../../../shared/captures"
 
 // Capture returns the path of a capture file of other projects. It skips the test
 // where there are none.
 func Capture(t *testing.T, name string) string {
 	t.Helper()
-	needCaptures(t)
-	return filepath.Join(captures, name)
+	return filepath.Join(pcaptest.Others(t), name)
 }
 
 // Captures returns the capture files of other projects that fit patterns; without
 // patterns all that are small. It skips the test where there are none.
 func Captures(t *testing.T, patterns ...string) (files []string) {
 	t.Helper()
-	needCaptures(t)
+	captures := pcaptest.Others(t)
 	if patterns == nil {
 		patterns = []string{"*.pcap*", "live/*.pcap"}
 	}
@@ -46,13 +42,6 @@ func Captures(t *testing.T, patterns ...string) (files []string) {
 		t.Fatalf("no capture files in %s", captures)
 	}
 	return files
-}
-
-func needCaptures(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat(captures); err != nil {
-		t.Skipf("no captures to test against: %v", err)
-	}
 }
 
 // Segments returns the TCP and UDP segments of a capture file as they came, as far

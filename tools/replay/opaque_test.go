@@ -1,31 +1,34 @@
 package replay
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"sheaf/parsers"
 	"sheaf/parsers/builtin"
+	"sheaf/pcap/pcaptest"
 )
-
-// shared is where captures of real brokers are, on machines that have them.
-const shared = "../../../shared/captures"
 
 // TestWithoutParsers holds that the comparison by content keeps at least half of
 // what is saved beyond zstd when the messages cannot be told apart.
 func TestWithoutParsers(t *testing.T) {
-	names := captures(t)
-	if !testing.Short() {
-		for _, protocol := range []string{"mqtt-fanoutskew", "mqtt-telemetry", "mqtt-mixed", "nats", "redis", "amqp"} {
-			more, err := filepath.Glob(filepath.Join(shared, "live", protocol+"-*.pcap"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, more...)
+	withoutParsers(t, captures(t))
+}
+
+// TestWithoutParsersLive holds the same of captures of real brokers.
+func TestWithoutParsersLive(t *testing.T) {
+	live := filepath.Join(pcaptest.Others(t), "live")
+	for _, protocol := range []string{"mqtt-fanoutskew", "mqtt-telemetry", "mqtt-mixed", "nats", "redis", "amqp"} {
+		names, err := filepath.Glob(filepath.Join(live, protocol+"-*.pcap"))
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: no captures in %s: %v", protocol, live, err)
 		}
+		withoutParsers(t, names)
 	}
+}
+
+func withoutParsers(t *testing.T, names []string) {
 	for _, name := range names {
 		switch filepath.Base(name) {
 		case "odd.pcap": // no messages
@@ -65,11 +68,7 @@ func TestWithoutParsers(t *testing.T) {
 // that it has not got are merged and their messages counted.
 func TestLoopback(t *testing.T) {
 	for name, messages := range map[string]uint64{"nats-spicy-simple.pcap": 4, "redis-zeek-django-cache.pcap": 316} {
-		path := filepath.Join(shared, name)
-		if _, err := os.Stat(path); err != nil {
-			t.Skipf("no captures to test against: %v", err)
-		}
-		p := replayFile(t, path, config(5*time.Millisecond))
+		p := replayFile(t, filepath.Join(pcaptest.Others(t), name), config(5*time.Millisecond))
 		if got := p.Directions.Up.EventMessages + p.Directions.Down.EventMessages; got != messages || p.Verbatim != 0 || !p.Exact() {
 			t.Errorf("%s: %d messages, %d packets verbatim, exact %v; expected %d messages", name, got, p.Verbatim, p.Exact(), messages)
 		}

@@ -10,7 +10,7 @@ import (
 func TestDependencies(t *testing.T) {
 	path, err := exec.LookPath("go")
 	if err != nil {
-		t.Skip("no go command")
+		t.Skipf("needs the go command: %v", err)
 	}
 	out, err := exec.Command(path, "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
 	if err != nil {
