@@ -44,7 +44,7 @@ func (l *lab) fanOut(f fanout) *measurement {
 func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
 	l.t.Helper()
 	topic := cmp.Or(f.topic, "plant/line-3/state")
-	broker := netip.AddrPortFrom(l.broker().host4, protocolOf(f.protocol).port)
+	broker := netip.AddrPortFrom(l.broker().host4, protocolOf(f.protocol).Port)
 	subs := l.clients().lan.help("subscribe", subscribers{
 		Protocol: f.protocol, Broker: broker, First: l.clients().host4, Count: f.subscribers, Topic: topic, QoS: f.qos,
 	})
@@ -83,17 +83,17 @@ func (l *lab) plainly(f fanout) *measurement {
 	return m
 }
 
-// wantWithin fails the test if a time is over its limit, and the machine is not
-// to blame.
-func wantWithin(t *testing.T, what string, got, limit time.Duration, of ...*measurement) {
+// wantWithin fails the test if a time is over its limit, or skips what is left of
+// it where the machine may be to blame. What is to happen in any case comes before
+// it or is deferred.
+func wantWithin(t *testing.T, what string, got, limit time.Duration, of *measurement) {
 	t.Helper()
-	for _, m := range of {
-		if m.held > steady {
-			t.Logf("%s: %v; not judged, because the machine stood still for %v", what, got, m.held)
-			return
-		}
-	}
-	if got > limit {
+	switch {
+	case got <= limit:
+	case of.held > steady:
+		t.Logf("%s: %v, more than %v, while the machine stood still for %v", what, got, limit, of.held)
+		t.Skip(tooSlow)
+	default:
 		t.Errorf("%s: %v, more than %v", what, got, limit)
 	}
 }
@@ -128,7 +128,8 @@ func TestFanOut(t *testing.T) {
 	l := newLab(t, 2)
 	l.broker().mosquitto()
 	gateways := l.tunnel(tunnelOptions{offload: true})
-	inTime(t, func(within func(string, time.Duration, time.Duration)) {
+	defer wantNothingLost(t, gateways...)
+	judge(t, func(a *attempt) {
 		f := fanout{subscribers: 100, rate: 20, length: 5 * time.Second}
 		plain := l.plainly(f)
 		f.length = seconds(30, 10)
@@ -136,15 +137,12 @@ func TestFanOut(t *testing.T) {
 		m.report(t, "sheaf")
 		m.wantComplete(t, f.subscribers)
 		t.Logf("%.1f times fewer bytes", plain.perMessage()/m.perMessage())
-		if b := m.perMessage(); b > 4.0 {
-			t.Errorf("%.2f bytes per delivered message, more than 4.0", b)
-		}
+		a.atMost("fan-out to 100", m.perMessage(), slack*claimed(t, "mosquitto, fan-out to 100, QoS 0"))
 		// Where plain forwarding takes longer than usual, all else does.
 		slow := max(1, float64(plain.Latency.P50)/float64(usual))
-		within("added at p50", m.Latency.P50-plain.Latency.P50, time.Duration(slow*float64(2*time.Millisecond)))
-		within("added at p99", m.Latency.P99-plain.Latency.P99, time.Duration(slow*float64(window+5*time.Millisecond)))
+		a.within("added at p50", m.Latency.P50-plain.Latency.P50, time.Duration(slow*float64(2*time.Millisecond)))
+		a.within("added at p99", m.Latency.P99-plain.Latency.P99, time.Duration(slow*float64(window+5*time.Millisecond)))
 	})
-	wantNothingLost(t, gateways...)
 	reportGateways(t, gateways...)
 }
 
@@ -153,7 +151,8 @@ func TestTelemetry(t *testing.T) {
 	l := newLab(t, 2)
 	l.broker().mosquitto()
 	a := reporters{Broker: l.brokerAddress(), First: l.clients().host4, Count: 200, Every: 2 * time.Second, For: seconds(6, 4)}
-	measure := func(what string) (bytes float64, p published) {
+	measure := func(what string) (bytes float64) {
+		var p published
 		h := l.clients().lan.help("report", a)
 		time.Sleep(500 * time.Millisecond)
 		sent0, got0 := l.clients().wanCount()
@@ -167,20 +166,20 @@ func TestTelemetry(t *testing.T) {
 		if p.Sent == 0 || p.Failed > 0 {
 			t.Errorf("%s: %d of %d not acknowledged", what, p.Failed, p.Sent)
 		}
-		return bytes, p
+		return bytes
 	}
 	l.plainRoutes(true)
-	plain, _ := measure("plain")
+	plain := measure("plain")
 	l.plainRoutes(false)
 	gateways := l.tunnel(tunnelOptions{offload: true})
+	defer wantNothingLost(t, gateways...)
 	a.For = seconds(20, 10)
-	b, _ := measure("sheaf")
-	wantNothingLost(t, gateways...)
+	judge(t, func(try *attempt) {
+		b := measure("sheaf")
+		t.Logf("%.1f times fewer bytes", plain/b)
+		try.atMost("telemetry", b, slack*claimed(t, "mosquitto, telemetry of 200 devices, QoS 1"))
+	})
 	reportGateways(t, gateways...)
-	t.Logf("%.1f times fewer bytes", plain/b)
-	if b > 130 {
-		t.Errorf("%.1f bytes per message, more than 130", b)
-	}
 }
 
 // reportGateways logs what the gateways count.

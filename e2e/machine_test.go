@@ -49,35 +49,113 @@ func (p *pulse) stop() time.Duration {
 	return p.longest()
 }
 
-// inTime has times measured and judged, up to five times: what else the machine
-// does only ever adds to them. Times that are over their limits in each attempt
-// fail the test, unless the machine stood still in the last one too.
-func inTime(t *testing.T, measure func(within func(what string, got, limit time.Duration))) {
+// attempts is how often a test may measure: what else the machine does only ever
+// adds to times and bytes.
+const attempts = 5
+
+// An attempt is one measurement, and what of it is over its limit.
+type attempt struct {
+	t    *testing.T
+	over []string
+}
+
+// within judges a time.
+func (a *attempt) within(what string, got, limit time.Duration) {
+	a.t.Helper()
+	a.t.Logf("%s: %.2f ms of %.2f ms", what, ms(got), ms(limit))
+	if got > limit {
+		a.over = append(a.over, fmt.Sprintf("%s: %v, more than %v", what, got, limit))
+	}
+}
+
+// atMost judges bytes for each delivered message.
+func (a *attempt) atMost(what string, got, limit float64) {
+	a.t.Helper()
+	a.t.Logf("%s: %.2f bytes per delivered message of %.2f", what, got, limit)
+	if got > limit {
+		a.over = append(a.over, fmt.Sprintf("%s: %.2f bytes per delivered message, more than %.2f", what, got, limit))
+	}
+}
+
+// judge has a measurement taken until one is within its limits, up to five times.
+// If none is, the test fails; or is skipped, if the machine stood still in every
+// one of them, so that nothing can be said. What is to happen afterwards in any
+// case has to be deferred.
+func judge(t *testing.T, measure func(*attempt)) {
 	t.Helper()
-	const attempts = 5
-	for i := 1; ; i++ {
-		var late []string
+	var judged string // the last that could be
+	for i := range attempts {
+		a := &attempt{t: t}
 		held := newPulse()
-		measure(func(what string, got, limit time.Duration) {
-			t.Logf("%s: %.2f ms of %.2f ms", what, ms(got), ms(limit))
-			if got > limit {
-				late = append(late, fmt.Sprintf("%s: %v, more than %v", what, got, limit))
-			}
-		})
+		measure(a)
 		stood := held.stop()
-		switch {
-		case len(late) == 0:
+		switch a.verdict(stood) {
+		case kept:
 			return
-		case i < attempts:
-			t.Logf("attempt %d: %s", i, strings.Join(late, "; "))
-		case stood > steady:
-			t.Logf("not judged, because the machine stood still for %v: %s", stood, strings.Join(late, "; "))
-			return
-		default:
-			t.Error(strings.Join(late, "; "))
-			return
+		case missed:
+			judged = strings.Join(a.over, "; ")
+			t.Logf("attempt %d: %s", i+1, judged)
+		case unjudged:
+			t.Logf("attempt %d: not judged, the machine stood still for %v: %s", i+1, stood.Round(time.Millisecond), strings.Join(a.over, "; "))
 		}
 	}
+	if judged == "" {
+		t.Skip(tooSlow)
+	}
+	t.Error(judged)
+}
+
+// A verdict is what an attempt says.
+type verdict int
+
+const (
+	kept     verdict = iota // its limits, which a machine that stands still only makes harder
+	missed                  // them, with nobody else to blame
+	unjudged                // since the machine stood still
+)
+
+// verdict says what an attempt shows during which the machine stood still for that
+// long at most.
+func (a *attempt) verdict(stood time.Duration) verdict {
+	switch {
+	case len(a.over) == 0:
+		return kept
+	case stood > steady:
+		return unjudged
+	}
+	return missed
+}
+
+func TestVerdict(t *testing.T) {
+	for _, c := range []struct {
+		got, limit, stood time.Duration
+		want              verdict
+	}{
+		{2, 2, 0, kept},
+		{2, 2, 2 * steady, kept},
+		{3, 2, steady, missed},
+		{3, 2, steady + 1, unjudged},
+	} {
+		a := &attempt{t: t}
+		a.within("a time", c.got, c.limit)
+		if got := a.verdict(c.stood); got != c.want {
+			t.Errorf("a time: %+v: verdict %d", c, got)
+		}
+		a = &attempt{t: t}
+		a.atMost("bytes", float64(c.got), float64(c.limit))
+		if got := a.verdict(c.stood); got != c.want {
+			t.Errorf("bytes: %+v: verdict %d", c, got)
+		}
+	}
+}
+
+// tooSlow is why a test is skipped that could not judge.
+const tooSlow = "could not judge: the machine stood still for more than 100 ms"
+
+// inTime is judge for what only judges times.
+func inTime(t *testing.T, measure func(within func(what string, got, limit time.Duration))) {
+	t.Helper()
+	judge(t, func(a *attempt) { measure(a.within) })
 }
 
 // memory returns the process's resident bytes.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/exec"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	mqtt "github.com/eclipse/paho.mqtt.golang"
 )
 
 // A process runs for the length of a test or less.
@@ -227,6 +230,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "no role %q\n", name)
 		os.Exit(2)
 	}
+	mqtt.ERROR = log.New(os.Stderr, "", 0)
 	result, err := f([]byte(os.Getenv(argsEnv)))
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"sheaf/tools/pubsub"
 )
 
 // publisher is what the publish role does: one client that sends readings at a
@@ -77,8 +79,8 @@ func publish(a publisher) (*published, error) {
 			}
 		}
 	}
-	c := caller{broker: a.Broker, from: a.From, name: "publisher-" + a.From.String(), qos: a.QoS}
-	if err := protocolOf(a.Protocol).publish(c, a.Topic, bodies); err != nil {
+	c := pubsub.Caller{Broker: a.Broker, Dial: dialerFrom(a.From).DialContext, Name: "publisher-" + a.From.String(), QoS: a.QoS}
+	if err := protocolOf(a.Protocol).Publish(c, a.Topic, bodies); err != nil {
 		return nil, err
 	}
 	p.Bodies = digest.Sum64()
@@ -103,7 +105,7 @@ func reportTelemetry(a reporters) (*published, error) {
 	devices := make([]device, a.Count)
 	err := inParallel(a.Count, func(i int) error {
 		from := addressAfter(a.First, i)
-		c, err := connect(clientOptions("tcp://"+a.Broker.String(), from, "device-"+from.String()))
+		c, err := pubsub.ConnectMQTT(pubsub.MQTTOptions("tcp://"+a.Broker.String(), dialerFrom(from).DialContext, "device-"+from.String()))
 		s := &sensor{device: fmt.Sprintf("meter-%05d", 10000+i), value: 20}
 		devices[i] = device{func() error {
 			t := c.Publish(fmt.Sprintf("meters/%05d/reading", 10000+i), 1, false, s.next())

@@ -1,92 +1,14 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
+	"sheaf/tools/pubsub"
 )
-
-// amqpDriver drives amqp091-go: a queue for each subscriber, bound to RabbitMQ's
-// topic exchange.
-type amqpDriver struct{}
-
-const exchange = "amq.topic"
-
-func (amqpDriver) connect(c caller) (*amqp.Connection, *amqp.Channel, error) {
-	config := amqp.Config{Dial: dialerFrom(c.from).Dial, Properties: amqp.NewConnectionProperties()}
-	config.Properties.SetClientConnectionName(c.name)
-	conn, err := amqp.DialConfig("amqp://guest:guest@"+c.broker.String()+"/", config)
-	if err != nil {
-		return nil, nil, err
-	}
-	ch, err := conn.Channel()
-	return conn, ch, err
-}
-
-func (d amqpDriver) subscribe(c caller, topic string, got func(body []byte)) error {
-	_, ch, err := d.connect(c)
-	if err != nil {
-		return err
-	}
-	queue, err := ch.QueueDeclare("", false, true, true, false, nil) // gone with the connection
-	if err != nil {
-		return err
-	}
-	if err := ch.QueueBind(queue.Name, topic, exchange, false, nil); err != nil {
-		return err
-	}
-	messages, err := ch.Consume(queue.Name, "", c.qos == 0, true, false, false, nil)
-	if err != nil {
-		return err
-	}
-	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
-	go func() {
-		for m := range messages {
-			got(m.Body)
-			if c.qos > 0 {
-				if err := m.Ack(false); err != nil {
-					c.lost(err)
-				}
-			}
-		}
-		c.lost(<-closed)
-	}()
-	return nil
-}
-
-func (d amqpDriver) publish(c caller, topic string, bodies iter.Seq[[]byte]) error {
-	conn, ch, err := d.connect(c)
-	if err != nil {
-		return err
-	}
-	if c.qos > 0 {
-		if err := ch.Confirm(false); err != nil {
-			return err
-		}
-	}
-	for body := range bodies {
-		confirm, err := ch.PublishWithDeferredConfirm(exchange, topic, false, false, amqp.Publishing{ContentType: "application/json", Body: body})
-		if err != nil {
-			return err
-		}
-		if c.qos > 0 {
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			ok, err := confirm.WaitContext(ctx)
-			cancel()
-			if err != nil || !ok {
-				return fmt.Errorf("%s: no confirmation: %w", c.name, err)
-			}
-		}
-	}
-	return conn.Close()
-}
 
 // rabbitmq starts RabbitMQ, which also speaks STOMP. What it writes is in the
 // lab's folder. It is one process, and so is Erlang's port mapper, which it would
@@ -146,19 +68,23 @@ func TestRabbitMQ(t *testing.T) {
 	l.compare(
 		trial{
 			fanout:   fanout{protocol: "amqp", topic: "plant.line-3.state"},
-			delivery: tally{"amqp", "basic.deliver", exchange + "/plant.line-3.state"}, share: 0.1,
+			delivery: tally{"amqp", "basic.deliver", pubsub.Exchange + "/plant.line-3.state"},
+			claim:    "RabbitMQ, fan-out to 50",
 		},
 		trial{
 			fanout:   fanout{protocol: "amqp", topic: "plant.line-3.orders", qos: 1, far: true},
-			delivery: tally{"amqp", "basic.deliver", exchange + "/plant.line-3.orders"}, answer: tally{"amqp", "basic.ack", ""}, share: 0.1,
+			delivery: tally{"amqp", "basic.deliver", pubsub.Exchange + "/plant.line-3.orders"}, answer: tally{"amqp", "basic.ack", ""},
+			claim: "RabbitMQ, the same acknowledged",
 		},
 		trial{
 			fanout:   fanout{protocol: "stomp", topic: "plant.line-4.state"},
-			delivery: tally{"stomp", "MESSAGE", "/topic/plant.line-4.state"}, share: 0.1,
+			delivery: tally{"stomp", "MESSAGE", "/topic/plant.line-4.state"},
+			claim:    "RabbitMQ over STOMP, fan-out to 50",
 		},
 		trial{
 			fanout:   fanout{protocol: "stomp", topic: "plant.line-4.orders", qos: 1, far: true},
-			delivery: tally{"stomp", "MESSAGE", "/topic/plant.line-4.orders"}, answer: tally{"stomp", "ACK", ""}, share: 0.1,
+			delivery: tally{"stomp", "MESSAGE", "/topic/plant.line-4.orders"}, answer: tally{"stomp", "ACK", ""},
+			claim: "RabbitMQ over STOMP, the same acknowledged",
 		},
 	)
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"sheaf/tools/pubsub"
 )
 
 // subscribers is what the subscribe role does: as many clients as there are
@@ -126,8 +128,8 @@ func subscribe(a subscribers) (*deliveries, error) {
 	}
 	err := inParallel(a.Count, func(i int) error {
 		r := receivers[i]
-		c := caller{broker: a.Broker, from: addresses[i], name: fmt.Sprintf("subscriber-%s", addresses[i]), qos: a.QoS, lost: r.gone}
-		return protocolOf(a.Protocol).subscribe(c, a.Topic, r.got)
+		c := pubsub.Caller{Broker: a.Broker, Dial: dialerFrom(addresses[i]).DialContext, Name: fmt.Sprintf("subscriber-%s", addresses[i]), QoS: a.QoS, Lost: r.gone}
+		return protocolOf(a.Protocol).Subscribe(c, a.Topic, r.got)
 	})
 	if err != nil {
 		return nil, err

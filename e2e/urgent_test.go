@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/tools/pubsub"
 )
 
 // connects is what the time-connects role does: clients that connect and leave,
@@ -22,7 +24,7 @@ func timeConnects(a connects) (*quantiles, error) {
 	sayReady()
 	for i := range a.Count {
 		begin := time.Now()
-		c, err := connect(clientOptions("tcp://"+a.Broker.String(), a.From, fmt.Sprintf("caller-%d", i)))
+		c, err := pubsub.ConnectMQTT(pubsub.MQTTOptions("tcp://"+a.Broker.String(), dialerFrom(a.From).DialContext, fmt.Sprintf("caller-%d", i)))
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package e2e
+package pubsub
 
 import (
 	"iter"
@@ -11,8 +11,8 @@ import (
 // that speaks for all messages before it.
 type stompDriver struct{}
 
-func (stompDriver) connect(c caller) (*stomp.Conn, error) {
-	conn, err := dialerFrom(c.from).Dial("tcp", c.broker.String())
+func (stompDriver) session(c Caller) (*stomp.Conn, error) {
+	conn, err := c.Connect()
 	if err != nil {
 		return nil, err
 	}
@@ -25,13 +25,13 @@ func (stompDriver) connect(c caller) (*stomp.Conn, error) {
 	return s, conn.SetDeadline(time.Time{})
 }
 
-func (d stompDriver) subscribe(c caller, topic string, got func(body []byte)) error {
-	conn, err := d.connect(c)
+func (d stompDriver) Subscribe(c Caller, topic string, got func(body []byte)) error {
+	conn, err := d.session(c)
 	if err != nil {
 		return err
 	}
 	mode := stomp.AckAuto
-	if c.qos > 0 {
+	if c.QoS > 0 {
 		mode = stomp.AckClient
 	}
 	subscription, err := conn.Subscribe("/topic/"+topic, mode)
@@ -42,29 +42,29 @@ func (d stompDriver) subscribe(c caller, topic string, got func(body []byte)) er
 		for {
 			m, err := subscription.Read()
 			if err != nil {
-				c.lost(err)
+				c.Lost(err)
 				return
 			}
 			got(m.Body)
 			if m.ShouldAck() {
 				if err := conn.Ack(m); err != nil {
-					c.lost(err)
+					c.Lost(err)
 				}
 			}
 		}
 	}()
 	// A broker takes a client's frames one after another: the receipt for this
 	// one says that it has the subscription.
-	return conn.Send("/topic/hello", "text/plain", []byte(c.name), stomp.SendOpt.Receipt)
+	return conn.Send("/topic/hello", "text/plain", []byte(c.Name), stomp.SendOpt.Receipt)
 }
 
-func (d stompDriver) publish(c caller, topic string, bodies iter.Seq[[]byte]) error {
-	conn, err := d.connect(c)
+func (d stompDriver) Publish(c Caller, topic string, bodies iter.Seq[[]byte]) error {
+	conn, err := d.session(c)
 	if err != nil {
 		return err
 	}
 	send := func(body []byte) error { return conn.Send("/topic/"+topic, "application/json", body) }
-	if c.qos > 0 {
+	if c.QoS > 0 {
 		send = func(body []byte) error {
 			return conn.Send("/topic/"+topic, "application/json", body, stomp.SendOpt.Receipt)
 		}
