@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -88,5 +91,66 @@ func TestRoutersBeyond(t *testing.T) {
 		if got := g.mustStatus().Peers[0].Refused; got != 0 {
 			t.Errorf("%s: %d packets refused", g.name, got)
 		}
+	}
+}
+
+// dials is what the refused role does: it connects to where nothing can go, from many
+// addresses at once.
+type dials struct {
+	To    netip.AddrPort
+	First netip.Addr
+	Count int
+}
+
+// refusals are how many learned that it is unreachable, and how many of them from
+// their first SYN: the second comes after a second.
+type refusals struct {
+	Told, AtOnce int
+	Last         time.Duration
+}
+
+func dialRefused(a dials) (*refusals, error) {
+	var mu sync.Mutex
+	var r refusals
+	sayReady()
+	return &r, inParallel(a.Count, func(i int) error {
+		d := dialerFrom(addressAfter(a.First, i))
+		d.Timeout = 5 * time.Second
+		begin := time.Now()
+		c, err := d.Dial("tcp", a.To.String())
+		took := time.Since(begin)
+		if err == nil {
+			c.Close()
+			return fmt.Errorf("dial %d: connected", i)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) {
+			r.Told++
+			if took < time.Second {
+				r.AtOnce++
+			}
+			r.Last = max(r.Last, took)
+		}
+		return nil
+	})
+}
+
+// When the link is away, all clients that connect are told, however many there are,
+// and none waits for its own timeout.
+func TestAllAreTold(t *testing.T) {
+	l := newLab(t, 2)
+	a, b := l.clients(), l.broker()
+	gateways := l.tunnel(tunnelOptions{offload: true})
+	gateways[1].kill()
+	eventually(t, 15*time.Second, func() string {
+		return missingUnless(a.lan.command("ping", "-c", "1", "-W", "1", b.host4.String()).Run() != nil && !gateways[0].mustStatus().Peers[0].Up, "the peer is still up")
+	})
+	const clients = 1000
+	var r refusals
+	a.lan.help("refused", dials{l.brokerAddress(), addressAfter(a.host4, 1), clients}).wait(&r)
+	t.Logf("of %d clients %d were told, %d of their first SYN, the last after %v", clients, r.Told, r.AtOnce, r.Last.Round(time.Millisecond))
+	if r.Told < clients || r.AtOnce < clients*9/10 {
+		t.Error("some waited")
 	}
 }

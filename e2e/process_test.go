@@ -204,6 +204,8 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"relay":     role(relay),
 	"odd":       role(sendOdd),
 	"connect":   role(connectMany),
+	"refused":   role(dialRefused),
+	"inject":    role(inject),
 
 	"time-connects": role(timeConnects),
 }

@@ -57,7 +57,9 @@ type Gateway struct {
 	out        sync.Mutex // of port.Write
 	routes     sync.Mutex // of changes to the router's table
 	unroutable atomic.Uint64
-	replies    *rate.Limiter // of ICMP errors
+	malformed  atomic.Uint64 // what the port read that is no IP packet
+	replies    *replies      // of ICMP errors; route's
+	reply      []byte        // one of them, kept for the next
 
 	undelivered rate.Sometimes // bounds what the log says of packets that the port refuses
 }
@@ -76,7 +78,7 @@ type peer struct {
 func New(cfg *Config, log *slog.Logger) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, log: log, peers: make(map[string]*peer), since: time.Now(),
-		replies: rate.NewLimiter(maxReplies, maxReplies), undelivered: rate.Sometimes{First: 1, Interval: 10 * time.Second},
+		replies: newReplies(), undelivered: rate.Sometimes{First: 1, Interval: 10 * time.Second},
 	}
 	_, _ = rand.Read(g.instance[:]) // never fails
 	if err := g.setUp(); err != nil {
@@ -331,43 +333,38 @@ func (g *Gateway) pump() error {
 func (g *Gateway) route(now time.Duration, packet []byte) {
 	_, dst, ok := addresses(packet)
 	if !ok {
-		g.unroutable.Add(1)
+		g.malformed.Add(1)
 		return
 	}
 	p := g.router.to(dst)
 	if p == nil {
 		g.unroutable.Add(1)
-		g.refuse(packet)
+		g.refuse(now, packet)
 		return
 	}
 	l := p.links[g.router.class(packet)]
 	if !l.up.Load() && !p.tunnel.Status().Connected {
-		g.refuse(packet)
+		g.refuse(now, packet)
 		return
 	}
 	l.queue.put(now, packet)
 }
 
 // refuse answers a packet that cannot be carried as a router would.
-func (g *Gateway) refuse(packet []byte) {
-	if !g.replies.Allow() {
-		return
-	}
+func (g *Gateway) refuse(now time.Duration, packet []byte) {
 	// As from where the packet was going: the kernel takes no packet from its own
 	// addresses that comes from outside.
 	_, from, ok := addresses(packet)
-	if !ok {
+	if !ok || !g.replies.allow(now, packet) {
 		return
 	}
-	if b := netstack.AppendUnreachable(nil, packet, netstack.NoRoute, from); b != nil {
+	if b := netstack.AppendUnreachable(g.reply[:0], packet, netstack.NoRoute, from); b != nil {
+		g.reply = b
 		g.out.Lock()
 		_ = g.port.Write([][]byte{b})
 		g.out.Unlock()
 	}
 }
-
-// maxReplies bounds the ICMP errors a second, as routers do.
-const maxReplies = 100
 
 // deliver hands out packets that a peer sent, if it may send them.
 func (g *Gateway) deliver(p *peer, packets [][]byte) {

@@ -27,6 +27,7 @@ var (
 	metricHits     = metric("similarity_hits_total", "Spans by the criterion that found them a template.", "peer", "lane", "criterion")
 	metricMessages = metric("messages_total", "Messages sent, by protocol and kind.", "peer", "protocol", "message")
 	metricFaults   = metric("device_faults", "What the device lacks: that it is up, addresses, routes.")
+	metricLosses   = metric("device_lost_packets_total", "What the device and the gateway did not take from one another, by reason.", "reason")
 	metricStray    = metric("unroutable_packets_total", "Packets for which there is no peer.")
 )
 
@@ -47,6 +48,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	s := c.g.Status()
 	count(metricStray, float64(s.Unroutable))
+	for reason, n := range s.Losses.Reasons() {
+		count(metricLosses, float64(n), reason)
+	}
 	out <- prometheus.MustNewConstMetric(metricFaults, prometheus.GaugeValue, float64(len(s.Faults)))
 	for _, p := range s.Peers {
 		up := 0.0

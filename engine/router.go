@@ -55,27 +55,36 @@ func addresses(p []byte) (src, dst netip.Addr, ok bool) {
 	return src, dst, false
 }
 
+// The protocols that the router knows.
+const (
+	protoICMP   = 1
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+)
+
+// transport returns what follows the IP header of a packet, and where. IPv6's
+// extension headers it does not go through.
+func transport(p []byte) (proto uint8, at int) {
+	if p[0]>>4 == 4 {
+		return p[9], int(p[0]&15) * 4
+	}
+	return p[6], 40
+}
+
 // class returns the lane for a packet. It depends on nothing but what all
 // packets of a conversation have in common, both ways, so that none overtakes
 // another: pub-sub and what is not TCP or UDP, such as a ping, go before the
 // rest.
 func (r *router) class(p []byte) tunnel.Class {
-	proto, at := uint8(0), 0
-	if p[0]>>4 == 4 {
-		proto, at = p[9], int(p[0]&15)*4
-		if binary.BigEndian.Uint16(p[6:])&0x3fff != 0 {
-			return tunnel.ClassBulk // a fragment does not say
-		}
-	} else {
-		proto, at = p[6], 40
+	proto, at := transport(p)
+	if p[0]>>4 == 4 && binary.BigEndian.Uint16(p[6:])&0x3fff != 0 {
+		return tunnel.ClassBulk // a fragment does not say
 	}
-	if proto != 6 && proto != 17 {
-		if proto == 1 || proto == 58 {
-			return tunnel.ClassMessages
-		}
-		return tunnel.ClassBulk
-	}
-	if len(p) < at+4 {
+	switch {
+	case proto == protoICMP || proto == protoICMPv6:
+		return tunnel.ClassMessages
+	case proto != protoTCP && proto != protoUDP || len(p) < at+4:
 		return tunnel.ClassBulk
 	}
 	src, dst := binary.BigEndian.Uint16(p[at:]), binary.BigEndian.Uint16(p[at+2:])

@@ -22,7 +22,31 @@ type Status struct {
 	Strangers   uint64        `json:"strangers"`        // calls from those who are no peer
 	Unroutable  uint64        `json:"unroutable"`       // packets for which there is no peer
 	Faults      []string      `json:"faults,omitempty"` // of the device and its routes: what is not as it was made
+	Losses      DeviceLosses  `json:"device_losses"`
 	Peers       []PeerStatus  `json:"peers"`
+}
+
+// DeviceLosses count what the device and the gateway did not take from one another.
+type DeviceLosses struct {
+	Malformed uint64 `json:"malformed"` // packets read that are no IP packets
+	Unsplit   uint64 `json:"unsplit"`   // reads that were no packets, nor a super-segment to make some of
+	Truncated uint64 `json:"truncated"` // super-segments of more packets than a read holds: the rest is lost
+	Untaken   uint64 `json:"untaken"`   // packets written that the kernel did not take
+}
+
+// deviceLosses returns what was lost so far.
+func (g *Gateway) deviceLosses() DeviceLosses {
+	l := DeviceLosses{Malformed: g.malformed.Load()}
+	if g.device != nil {
+		t := g.device.Stats()
+		l.Unsplit, l.Truncated, l.Untaken = t.Unsplit, t.Truncated, t.Refused
+	}
+	return l
+}
+
+// Reasons returns the counts by the names of their metrics.
+func (l DeviceLosses) Reasons() map[string]uint64 {
+	return map[string]uint64{"malformed": l.Malformed, "unsplit": l.Unsplit, "truncated": l.Truncated, "untaken": l.Untaken}
 }
 
 // A PeerStatus tells of one peer.
@@ -105,7 +129,7 @@ const maxStatusEvents = 100
 func (g *Gateway) Status() Status {
 	s := Status{
 		Fingerprint: g.fingerprint.String(), Since: g.since, Uptime: time.Since(g.since),
-		Unroutable: g.unroutable.Load(), Strangers: g.tunnel.Refused(),
+		Unroutable: g.unroutable.Load(), Losses: g.deviceLosses(), Strangers: g.tunnel.Refused(),
 	}
 	if g.device != nil {
 		s.Device = g.device.Name()

@@ -24,6 +24,9 @@ func writeStatus(w io.Writer, s, before *engine.Status, events int) {
 	if s.Unroutable > 0 {
 		fmt.Fprintf(w, "  %s came for addresses behind no peer\n", count(s.Unroutable, "packet"))
 	}
+	if l := s.Losses; l != (engine.DeviceLosses{}) {
+		fmt.Fprintf(w, "  lost at the device: %d malformed, %d unsplit, %d truncated, %d untaken\n", l.Malformed, l.Unsplit, l.Truncated, l.Untaken)
+	}
 	for _, f := range s.Faults {
 		fmt.Fprintf(w, "  broken on this host: %s\n", printable(f))
 	}

@@ -25,6 +25,8 @@ func sampleStatus(seconds uint64) *engine.Status {
 		Since:       since,
 		Uptime:      time.Duration(seconds) * time.Second,
 		Unroutable:  3,
+		Losses:      engine.DeviceLosses{Malformed: 1, Unsplit: 2, Truncated: 3, Untaken: 4},
+		Faults:      []string{"the device is down", "route 10.2.0.0/24 is missing"},
 		Peers: []engine.PeerStatus{
 			{
 				Name: "plant-7", Up: true, Carrier: "quic", Remote: "198.51.100.7:4747", RTT: 41_240 * time.Microsecond,
