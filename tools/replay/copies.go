@@ -65,22 +65,22 @@ func (c *copies) seen(at time.Duration, p *pcap.Packet) bool {
 		return true
 	}
 	t := tap{p.Interface, p.Tap}
-	sum, tcp, id := c.fingerprint(p.Data)
-	was, before := c.recent[sum]
+	f := c.fingerprint(p.Data)
+	was, before := c.recent[f.sum]
 	switch {
-	case !before || at-was.at > copyWithin || !tcp && was.key != key:
+	case !before || at-was.at > copyWithin || !f.tcp && was.key != key:
 	case was.tap != t && was.key == key:
 		return true
 	case was.tap != t:
 		c.translate(key)
 		return true
-	case !tcp || was.key != key || at-was.at > twiceWithin:
-	case p.Blurred && id != 0:
+	case !f.tcp || was.key != key || at-was.at > twiceWithin:
+	case p.Blurred && f.id != 0:
 		return true
-	default:
+	case f.body: // an acknowledgement may well come twice
 		c.twice++
 	}
-	c.note(sum, sighting{at: at, tap: t, key: key})
+	c.note(f.sum, sighting{at: at, tap: t, key: key})
 	return false
 }
 
@@ -109,37 +109,43 @@ func (c *copies) note(sum uint64, s sighting) {
 	c.next = (c.next + 1) % maxSightings
 }
 
+// A fingerprint is what a packet is told by.
+type fingerprint struct {
+	sum  uint64 // over what stays the same on its way
+	id   uint16 // the IPv4 identification, 0 where there is none
+	tcp  bool   // it is a TCP segment, of which addresses and ports do not count
+	body bool   // with a payload
+}
+
 // fingerprint hashes what stays the same on a packet's way: of TCP all but the
 // addresses, ports and checksums, of others all but the time to live and the
-// checksum of the IP header. id is the IPv4 identification, 0 where there is none.
-func (c *copies) fingerprint(p []byte) (sum uint64, tcp bool, id uint16) {
+// checksum of the IP header.
+func (c *copies) fingerprint(p []byte) (f fingerprint) {
 	if c.hash == nil {
 		c.hash = xxhash.New()
 	}
 	c.hash.Reset()
 	proto, t, whole := transport(p)
-	tcp = whole && proto == protoTCP && len(p) >= t+20
+	f.tcp = whole && proto == protoTCP && len(p) >= t+20
 	if p[0]>>4 == 4 {
-		id = binary.BigEndian.Uint16(p[4:])
+		f.id = binary.BigEndian.Uint16(p[4:])
 		c.write(p[:8])
-		c.write(p[9:10]) // without the time to live and the checksum
-		if !tcp {
-			t = 20
-			c.write(p[12:20])
-		}
+		c.write(p[9:10])
 	} else {
 		c.write(p[:7])
-		if !tcp {
-			t = 40
-			c.write(p[8:40])
-		}
 	}
-	if tcp {
+	switch {
+	case f.tcp:
+		f.body = len(p) > t+int(p[t+12]>>4)*4
 		c.write(p[t+4 : t+16])
-		t += 18
+		c.write(p[t+18:])
+	case p[0]>>4 == 4:
+		c.write(p[12:])
+	default:
+		c.write(p[8:])
 	}
-	c.write(p[t:])
-	return c.hash.Sum64(), tcp, id
+	f.sum = c.hash.Sum64()
+	return f
 }
 
 func (c *copies) write(b []byte) { _, _ = c.hash.Write(b) } // which never fails

@@ -61,6 +61,7 @@ func TestCopies(t *testing.T) {
 		{"another sequence number", []sight{{0, 1, false, first, false}, {ms, 2, false, edited(first, 27, 1), false}}, 0},
 		{"another identification", []sight{{0, 1, false, first, false}, {ms, 2, false, edited(first, 5, 8), false}}, 0},
 		{"one interface", []sight{{0, 1, false, first, false}, {0, 1, false, first, false}}, 1},
+		{"one interface, acknowledgements", []sight{{0, 1, false, first[:40], false}, {0, 1, false, first[:40], false}}, 0},
 		{"one interface, later", []sight{{0, 1, false, first, false}, {twiceWithin + 1, 1, false, first, false}}, 0},
 		{"cooked v1", []sight{{0, 1, true, first, false}, {twiceWithin, 1, true, first, true}}, 0},
 		{"cooked v1, later", []sight{{0, 1, true, first, false}, {twiceWithin + 1, 1, true, first, false}}, 0},

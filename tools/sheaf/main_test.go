@@ -219,13 +219,16 @@ func TestPacketsTooLong(t *testing.T) {
 	segment[2], segment[3] = 0, 0
 	jumbogram := make([]byte, pcap.MaxIPv6+1)
 	jumbogram[0] = 0x60
-	file := written(t, "long.pcap", classic(101, datagram("one"), segment, jumbogram, datagram("two")))
+	longest4 := append(datagram(""), make([]byte, pcap.MaxIPv4-28)...)
+	longest4[2], longest4[3] = 0xff, 0xff
+	longest6 := append([]byte{0x60, 0, 0, 0, 0xff, 0xff, 17, 64}, make([]byte, pcap.MaxIPv6-8)...)
+	file := written(t, "long.pcap", classic(101, datagram("one"), longest4, segment, longest6, jumbogram, datagram("two")))
 	objects, got := replayJSON(t, file, captured("fanout-10-ipv6.pcap.gz"))
 	if got.code != exitOK || got.stderr != "" || len(objects) != 2 {
 		t.Fatalf("%+v", got)
 	}
 	o := objects[0]
-	if o["identical"] != 2.0 || fmt.Sprint(o["skip_reasons"]) != "map[longer than an IP packet can be:2]" {
+	if o["identical"] != 4.0 || fmt.Sprint(o["skip_reasons"]) != "map[longer than an IP packet can be:2]" {
 		t.Errorf("identical %v, skipped %v", o["identical"], o["skip_reasons"])
 	}
 	exact(t, objects[1])
