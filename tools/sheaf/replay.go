@@ -56,8 +56,10 @@ file gets gateways of its own, which know nothing at its start.
 A frame goes at once and takes one carrier packet for each 1350 bytes begun. "On
 the link" is frames and what carrier packets cost beyond them, --carrier-overhead;
 its default is what QUIC over IPv4 was measured to cost, 58 to 62 bytes. "A
-message" divides by the messages about an event: not by acknowledgements, pings
-and the like, though their bytes count.
+message" divides by the messages about an event, or with content where no event can
+be told: not by acknowledgements, pings and the like, though their bytes count.
+
+What a capture of all interfaces has more than once counts once.
 
 --compare shows what the same packets would take at the same moments: plain,
 with header compression alone (a model after ROHC, and kind to it), and in one
