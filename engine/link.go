@@ -25,6 +25,8 @@ type stream interface {
 	// Narrowed reports whether the host knows that the path takes less than what
 	// carries the stream.
 	Narrowed() bool
+	// Suspect has another carrier taken, if small packets pass and large ones may not.
+	Suspect()
 	Reset(error)
 }
 
@@ -143,14 +145,13 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 	go func() { write <- e.write(ctx) }()
 	select {
 	case err = <-read:
-		err = e.judge(err)
 		cancel(err)
 		<-write
 	case err = <-write:
-		err = e.judge(err)
 		cancel(err)
 		<-read
 	}
+	e.judge(err)
 	return err
 }
 

@@ -28,6 +28,7 @@ type wireEnd struct {
 	once    *sync.Once
 	why     *error // of the reset, once it is closed
 	narrow  *atomic.Bool
+	suspect *atomic.Int64 // how often either end said so
 }
 
 type halfWire struct {
@@ -50,8 +51,8 @@ type chunk struct {
 func newWire(delay time.Duration, window int) (a, b *wireEnd) {
 	half := func() *halfWire { return &halfWire{delay: delay, window: window, changed: make(chan struct{})} }
 	x, y := half(), half()
-	a = &wireEnd{out: x, in: y, reset: make(chan struct{}), once: new(sync.Once), why: new(error), narrow: new(atomic.Bool)}
-	b = &wireEnd{out: y, in: x, reset: a.reset, once: a.once, why: a.why, narrow: a.narrow}
+	a = &wireEnd{out: x, in: y, reset: make(chan struct{}), once: new(sync.Once), why: new(error), narrow: new(atomic.Bool), suspect: new(atomic.Int64)}
+	b = &wireEnd{out: y, in: x, reset: a.reset, once: a.once, why: a.why, narrow: a.narrow, suspect: a.suspect}
 	return a, b
 }
 
@@ -134,6 +135,8 @@ func (w *wireEnd) SetWriteDeadline(t time.Time) error {
 }
 
 func (w *wireEnd) Narrowed() bool { return w.narrow.Load() }
+
+func (w *wireEnd) Suspect() { w.suspect.Add(1) }
 
 func (w *wireEnd) Reset(why error) {
 	w.once.Do(func() {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -14,7 +13,7 @@ const (
 	// whatever its size: the largest one has 1,452 bytes.
 	fillsPacket = 1500
 	// pathRest is how long after a connection was left one stall is not enough to
-	// leave the next one.
+	// suspect the next one.
 	pathRest = 10 * time.Minute
 )
 
@@ -22,11 +21,11 @@ const (
 // it becomes narrower without a word, full packets vanish for good, however often
 // they are sent again, and small ones pass.
 //
-// A lane that stalls while no lane gets a full packet through is taken for that. If
-// the connection answers all the same, the tunnel leaves it for another one, whose
-// packets are small (tunnel.ReasonPath). A link that is too slow for a frame looks
-// alike: soon after a connection was left, it takes two stalls in a row, with no full
-// packet in between, to leave the next one.
+// A lane that stalls while no lane gets a full packet through may be such a case. The
+// tunnel looks whether the connection answers all the same, and leaves it for another
+// one, whose packets are small. A link that is too slow for a frame looks alike: soon
+// after a connection was left, it takes two stalls in a row, with no full packet in
+// between, to suspect the next one.
 type path struct {
 	mu      sync.Mutex
 	passed  time.Duration           // when a full packet last came through
@@ -42,17 +41,20 @@ func (p *path) fits(now time.Duration) {
 }
 
 // stall notes that a lane has stalled that got nothing through since a time, and
-// reports whether its connection should be left.
+// reports whether that may be because of the path.
 func (p *path) stall(class tunnel.Class, since, now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	again := p.stalled[class]
 	p.stalled[class] = true
-	if p.passed >= since || !again && p.left != 0 && now-p.left < pathRest {
-		return false
-	}
+	return p.passed < since && (again || p.left == 0 || now-p.left >= pathRest)
+}
+
+// leave notes that a connection was left because of the path.
+func (p *path) leave(now time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.left, p.stalled = now, [tunnel.NumClasses]bool{}
-	return true
 }
 
 // askHost asks the host about the path, once when nothing got through for a quarter of
@@ -70,18 +72,19 @@ func (e *epoch) askHost(now time.Duration) (wait time.Duration, err error) {
 	return time.Hour, nil
 }
 
-// judge returns the error with which the epoch is over that ended with err. The end
-// that notices a stall tells the other one, but its next lane may come before word of
-// it.
-func (e *epoch) judge(err error) error {
-	if !errors.Is(err, tunnel.ReasonStalled) && !errors.Is(err, tunnel.ReasonSuperseded) {
-		return err
-	}
+// judge takes note of what the end of the epoch, which either end may have noticed
+// first, says of the path.
+func (e *epoch) judge(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l, now := e.link, e.link.clock()
-	if e.pending == 0 || now-e.pending < l.stall/2 || !l.path.stall(l.class, e.pending, now) {
-		return err
+	switch {
+	case errors.Is(err, ErrPath):
+		e.stream.Suspect() // and the host will be asked again
+	case errors.Is(err, tunnel.ReasonPath):
+		l.path.leave(now)
+	case !errors.Is(err, tunnel.ReasonStalled) || e.pending == 0 || now-e.pending < l.stall/2:
+	case l.path.stall(l.class, e.pending, now):
+		e.stream.Suspect()
 	}
-	return fmt.Errorf("%w: %w", tunnel.ReasonPath, err)
 }

@@ -47,7 +47,7 @@
 // it asks when data came in a rhythm and does not come any more.
 //
 // A connection that answers, but has lost its larger packets because the path takes
-// only smaller ones now, is given up when the engine resets a lane with [ReasonPath].
+// only smaller ones now, is given up when the engine says so: [Lane.Suspect].
 //
 // # Limits
 //

@@ -62,7 +62,7 @@ const (
 	ReasonCorrupt                  // for the engine: a digest did not match
 	ReasonMalformed                // for the engine: a frame could not be parsed
 	ReasonLimit                    // for the engine: a limit was exceeded
-	ReasonPath                     // for the engine: the path seems to have become narrower
+	ReasonPath                     // the path has become too narrow for the connection's packets
 
 	// ReasonUser is the first of the values that this package gives no meaning.
 	ReasonUser Reason = 64
@@ -72,7 +72,7 @@ var reasons = [...]string{
 	"no reason given", "closed", "the gateway stops", "replaced by a newer one",
 	"moved to a preferred carrier", "both ends dialed", "protocol violated",
 	"no common version", "nothing heard any more", "the other end restarted", "stalled",
-	"digest mismatch", "malformed frame", "limit exceeded", "the path seems to take no large packets any more",
+	"digest mismatch", "malformed frame", "limit exceeded", "the path takes no large packets any more",
 }
 
 // String returns a few words for people.

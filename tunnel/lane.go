@@ -87,23 +87,28 @@ func (l *Lane) SetWriteDeadline(t time.Time) error { return l.stream.SetWriteDea
 // Reset ends the epoch at both ends at once: what was not delivered is dropped
 // and blocked calls return. The other end is told the [Reason] inside the given
 // error, if any, by the carriers that can. It never blocks. Only the first call
-// of Reset or Close does anything, but for [ReasonPath], also where the other end was
-// first: a QUIC connection that answers, and whose packets are larger than those of a
-// new one, then ends too, and the other lane with it.
+// of Reset or Close does anything.
 func (l *Lane) Reset(reason error) {
 	r := reasonOf(reason)
 	l.sends()
 	l.end(r, &ResetError{Reason: r, Err: reason})
-	if r == ReasonPath && l.link != nil {
-		l.peer.suspect(l.link)
-	}
 }
 
 // Narrowed reports whether the host knows that the path to the peer has become too
 // narrow for the packets that carry the lane. What was written may then be lost for
-// good, however often it is sent again, and it is time to Reset the lane with
-// [ReasonPath]. It asks the kernel, which takes some microseconds.
+// good, however often it is sent again. It asks the kernel, which takes some
+// microseconds.
 func (l *Lane) Narrowed() bool { return l.link != nil && l.link.narrowed() }
+
+// Suspect tells that nothing got through over the lane, which may have ended. Its QUIC
+// connection is given up, and the other lane with it, if its packets are larger than
+// those of a new one and either the path is known to be too narrow for them, or it
+// answers, so that smaller ones pass. Both ends then see [ReasonPath]. It never blocks.
+func (l *Lane) Suspect() {
+	if l.link != nil {
+		l.peer.suspect(l.link)
+	}
+}
 
 // Close ends the lane behind what was written: the other end reads all of it and
 // then io.EOF. What the other end sent and was not read is dropped. It does not

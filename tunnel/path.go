@@ -12,7 +12,7 @@ import (
 // while the connection lasts, full packets vanish for good, and so do the lanes'
 // bytes in them, while small ones and keepalives pass. What gets out of it is another
 // connection, which begins at minPacket and looks for the path's size itself. The
-// engine says that a lane gets nothing through (ReasonPath); that the connection
+// engine says that a lane gets nothing through ([Lane.Suspect]); that the connection
 // answers all the same, or that the host knows of a narrower path (narrowed), tells it
 // from a link that is away, for which packets of any size are the same.
 //

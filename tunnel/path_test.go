@@ -62,20 +62,25 @@ func TestPathBecomesNarrower(t *testing.T) {
 		t.Run(end+" end notices", func(t *testing.T) {
 			p, r := narrowPair(t)
 			a, b := p.lanes(t, ClassMessages)
+			bulkA, bulkB := p.lanes(t, ClassBulk)
 			raise(t, a, b)
 			const narrow = 1300 - 28
 			r.largest.Store(narrow)
-			here, there := a, b
+			here, there, other, remote := a, b, bulkA, bulkB
 			if end == "called" {
-				here, there = b, a
+				here, there, other, remote = b, a, bulkB, bulkA
 			}
 			if n := carry(t, here, there, data, 500*time.Millisecond); n == len(data) {
 				t.Fatal("the path is not narrower")
 			}
 			before := p.toB.current()
-			here.Reset(ReasonPath)
-			if e := wantReset(t, there, patience); !e.Remote || e.Reason != ReasonPath {
+			here.Reset(ReasonStalled)
+			here.Suspect()
+			if e := wantReset(t, remote, patience); !e.Remote || e.Reason != ReasonPath {
 				t.Errorf("the other end is told %v", e)
+			}
+			if e := wantReset(t, other, patience); e.Remote || e.Reason != ReasonPath {
+				t.Errorf("this end is told %v", e)
 			}
 			a, b = settle(t, p.toB, p.toA, ClassMessages)
 			if a.link == before {
@@ -105,7 +110,8 @@ func TestNarrowestPath(t *testing.T) {
 		if n := a.link.packet(); n != minPacket {
 			t.Errorf("packets of %d bytes", n)
 		}
-		a.Reset(ReasonPath)
+		a.Reset(ReasonStalled)
+		a.Suspect()
 		wantReset(t, b, patience)
 		time.Sleep(3 * suspectTick)
 		say(t, bulkA, bulkB, "still there")
