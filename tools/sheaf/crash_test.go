@@ -26,11 +26,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// command returns the command as a process of its own, not started yet.
+func command(args ...string) *exec.Cmd {
+	c := exec.Command(os.Args[0])
+	c.Env = append(os.Environ(), commandLine+"="+strings.Join(args, "\n"))
+	return c
+}
+
 // process starts the command as a process of its own, which ends with the test.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	c := exec.Command(os.Args[0])
-	c.Env = append(os.Environ(), commandLine+"="+strings.Join(args, "\n"))
+	c := command(args...)
 	log := &record{}
 	c.Stdout, c.Stderr = log, log
 	if err := c.Start(); err != nil {

@@ -25,9 +25,10 @@ func newDemo() *cobra.Command {
 gateways joined over QUIC on loopback, each with an end in userspace. It shows
 what a plain link would have carried and what crossed this one, checks every
 message that a subscriber gets, and exits 1 if one was lost, doubled or changed.
-Ctrl-C ends it early.`,
+Ctrl-C ends it early, and so does a reader of its output that goes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			signal.Ignore(syscall.SIGPIPE) // there is something to tidy up before the end
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return runDemo(ctx, cfg, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -49,11 +50,16 @@ func runDemo(ctx context.Context, cfg demo.Config, stdout, stderr io.Writer) err
 	fmt.Fprintf(stdout, "%d subscribers, %d publishers -- gateway ~~ QUIC on loopback ~~ gateway -- broker\n\n",
 		cfg.Subscribers, cfg.Publishers)
 	fmt.Fprintf(stdout, "  time  published  delivered  wrong  a plain link carries  this one carried    less\n")
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	var last demo.Figures
 	cfg.Progress = func(f demo.Figures) {
-		fmt.Fprintf(stdout, "%5.0fs  %9d  %9d  %5d  %18s/s  %14s/s  %5.1fx\n", f.Elapsed.Seconds(), f.Published, f.Delivered, f.Wrong,
+		_, err := fmt.Fprintf(stdout, "%5.0fs  %9d  %9d  %5d  %18s/s  %14s/s  %5.1fx\n", f.Elapsed.Seconds(), f.Published, f.Delivered, f.Wrong,
 			size(float64(f.Plain-last.Plain)), size(float64(f.Crossed-last.Crossed)), quotient(f.Plain-last.Plain, f.Crossed-last.Crossed))
 		last = f
+		if err != nil { // nobody looks at it any more
+			end()
+		}
 	}
 	f, err := demo.Run(ctx, cfg)
 	if f.Published > 0 {

@@ -43,7 +43,8 @@ not leave in the clear: "sheaf down" removes those, and fallback = "route" in th
 configuration does without. A peer that cannot be reached is called
 again and again, and the log says why it could not be.
 
-SIGHUP reads the routes of the configuration anew, without touching a lane.
+SIGHUP reads the routes of the configuration anew, without touching a lane. It
+does not matter whether anybody reads the log.
 
 Exit codes: 0, it was interrupted, or the configuration is in order; 2, it could
 not be brought up, or had to end.`,
@@ -59,6 +60,7 @@ not be brought up, or had to end.`,
 				}
 				return err
 			}
+			signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go; the gateway stays
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			return up(ctx, path, cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -84,11 +86,11 @@ func up(ctx context.Context, path string, stdout, stderr io.Writer) error {
 		return upTrouble(err, cfg)
 	}
 	defer func() { _ = g.Close() }()
-	fmt.Fprintf(stdout, "sheaf is up: %s\n", g.Describe())
-
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	fmt.Fprintf(stdout, "sheaf is up: %s\n", g.Describe())
+
 	go func() {
 		for {
 			select {
