@@ -5,7 +5,7 @@ FUZZTIME  ?= 30s
 CAPTURES  ?= ../shared/captures
 PACKAGES  := ./...
 
-.PHONY: help build test race lint fuzz bench demo e2e captures
+.PHONY: help build test race lint fuzz bench demo e2e captures recorded
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -27,7 +27,7 @@ lint: ## gofmt, go vet, staticcheck
 fuzz: ## run every fuzz target for FUZZTIME each
 	@FUZZTIME=$(FUZZTIME) GO=$(GO) ./tools/fuzz.sh
 
-bench: ## sizes against zstd and speed, in one run
+bench: ## README's table of sizes, and speed, in one run
 	$(GO) run ./tools/bench $(if $(wildcard $(CAPTURES)/full),-captures $(CAPTURES))
 
 demo: build ## a broker, 100 subscribers, two gateways; no root, 15 s
@@ -39,5 +39,9 @@ e2e: ## real clients and real brokers in network namespaces; root, installs from
 	apt-get update -q && apt-get install -qy mosquitto mosquitto-clients nats-server redis-server rabbitmq-server iproute2 ethtool tcpdump iputils-ping traceroute iperf3
 	E2E=1 $(GO) run ./tools/gotest ./e2e -count=1 -v -timeout 20m
 
-captures: ## make the captures in testdata/ anew
+captures: ## make the simulated captures in testdata/ anew
 	$(GO) run ./tools/mkcapture -dir testdata
+
+recorded: ## record real clients and brokers into testdata/recorded anew, and README's table of them; 4 minutes
+	$(GO) run ./tools/mkcapture -record testdata/recorded
+	$(GO) run ./tools/bench -only sizes -readme README.md

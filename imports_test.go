@@ -22,7 +22,7 @@ var layers = map[string][]string{
 	"sheaf/engine/aggregate":   {"sheaf/tunnel/wire", "sheaf/parsers"},
 	"sheaf/tools/":             {"sheaf/"},
 	"sheaf/examples/":          {"sheaf/parsers"},
-	"sheaf/tools/mkcapture":    {"sheaf/tools/mkcapture/"},
+	"sheaf/tools/mkcapture":    {"sheaf/tools/mkcapture/", "sheaf/tools/pubsub", "sheaf/pcap"},
 	"sheaf/netstack":           {},
 	"sheaf/tunnel":             {"sheaf/tunnel/wire"},
 	"sheaf/e2e":                {},

@@ -64,3 +64,14 @@ func top(t testing.TB) string {
 		dir = filepath.Dir(dir)
 	}
 }
+
+// Recorded returns the paths of the recorded captures in testdata.
+func Recorded(t testing.TB) []string {
+	t.Helper()
+	dir := filepath.Join(Own(t), "recorded")
+	files, err := filepath.Glob(filepath.Join(dir, "*.pcap.gz"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no captures in %s: %v", dir, err)
+	}
+	return files
+}

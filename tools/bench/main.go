@@ -25,8 +25,10 @@
 // Speed and flows run with GOMAXPROCS(1) on one locked thread, so the collection
 // of garbage counts too.
 //
-// Without a directory of captures it makes its own in memory, those of the
-// folder testdata, and so runs everywhere.
+// The sizes that README shows are those of the captures in testdata, which are the
+// same everywhere; with -readme they are written there. Captures of real brokers
+// have a table of their own, where there are any. What speed is measured with is
+// simulated otherwise.
 //
 // # Limits
 //
@@ -75,9 +77,14 @@ var (
 // defaultCaptures is where captures are looked for, from the top of the repository.
 const defaultCaptures = "../shared/captures"
 
+// defaultRecorded is where the repository's own are, from its top.
+const defaultRecorded = "testdata/recorded"
+
 // options are the arguments.
 type options struct {
-	captures   string // directory; empty for made ones
+	captures   string // directory of captures of real brokers; empty for none
+	recorded   string // directory of the repository's recorded captures
+	readme     string // file to write the table of sizes to; empty for none
 	short      bool
 	check      bool
 	only       []string
@@ -131,7 +138,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		flags.PrintDefaults()
 	}
 	only := ""
-	captures := flags.String("captures", "", "read captures from `DIR` (default "+defaultCaptures+" where that exists, else captures made in memory)")
+	captures := flags.String("captures", "", "measure captures of real brokers in `DIR` too (default "+defaultCaptures+" where that exists)")
+	flags.StringVar(&o.recorded, "recorded", defaultRecorded, "`DIR` of the recorded captures")
+	flags.StringVar(&o.readme, "readme", "", "write the table of sizes into `FILE`, README.md")
 	flags.BoolVar(&o.short, "short", false, "take less time: leave out the largest captures and flow numbers, repeat less")
 	flags.BoolVar(&o.check, "check", false, "exit with 1 when a size, the allocations or the memory miss their targets")
 	flags.StringVar(&only, "only", "", "measure only `SECTIONS`, separated by commas: "+strings.Join(sections, ", "))
@@ -170,26 +179,35 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 // A Result is all that was measured.
 type Result struct {
-	Captures string  `json:"captures"` // where from
+	Captures string  `json:"captures"` // of real brokers: where from
 	Sizes    []Size  `json:"sizes,omitempty"`
-	Speed    []Speed `json:"speed,omitempty"` // the first has targets
+	Real     []Size  `json:"real_sizes,omitempty"` // of real brokers' captures
+	Speed    []Speed `json:"speed,omitempty"`      // the first has targets
 	Flows    []Flows `json:"flows,omitempty"`
 }
 
 // measure measures the sections asked for and prints each when it is done.
 func measure(o options, w io.Writer) (*Result, error) {
 	r := &Result{Captures: o.captures}
-	if o.captures == "" {
-		r.Captures = "made in memory, as in testdata"
-	}
-	fmt.Fprintf(w, "captures: %s\nmachine: %s/%s, %s, %d processors, speed and flows on one of them\n",
-		r.Captures, runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU())
+	fmt.Fprintf(w, "machine: %s/%s, %s, %d processors, speed and flows on one of them\n",
+		runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU())
 	var err error
 	if slices.Contains(o.only, "sizes") {
-		if r.Sizes, err = measureSizes(captures(o)); err != nil {
+		if r.Sizes, err = measureSizes(recorded(o.recorded)); err != nil {
 			return nil, err
 		}
-		sizeTable(r.Sizes).write(w)
+		sizeTable("the captures in testdata", r.Sizes).write(w)
+		if o.readme != "" {
+			if err := writeReadme(o.readme, r.Sizes); err != nil {
+				return nil, err
+			}
+		}
+		if r.Real, err = measureSizes(realBrokers(o)); err != nil {
+			return nil, err
+		}
+		if len(r.Real) > 0 {
+			sizeTable("captures of real brokers in "+o.captures, r.Real).write(w)
+		}
 	}
 	defer oneCore()()
 	if slices.Contains(o.only, "speed") {
@@ -239,13 +257,14 @@ func writeHeap(name string) error {
 // allocations and memory are an error; times depend on the machine.
 func conclude(r *Result, check bool, w io.Writer) error {
 	var hard, soft []string
-	for _, s := range r.Sizes {
+	for _, s := range r.Real {
 		if s.Must > 0 && s.Sheaf > s.Must {
 			hard = append(hard, fmt.Sprintf("size of %s: %.2f B, must %.4g B", s.Name, s.Sheaf, s.Must))
 		}
 	}
-	for i := range r.Sizes {
-		if s := &r.Sizes[i]; s.Opaque > 0 && !s.Masked && s.Kept() < mustKeep {
+	sizes := slices.Concat(r.Sizes, r.Real)
+	for i := range sizes {
+		if s := &sizes[i]; s.Opaque > 0 && !s.Noise && s.Kept() < mustKeep {
 			hard = append(hard, fmt.Sprintf("savings on %s without parsers: %.2f of those with them, must %.2g", s.Name, s.Kept(), mustKeep))
 		}
 	}

@@ -45,7 +45,7 @@ func TestSizes(t *testing.T) {
 		t.Errorf("sizes out of order: %+v", s)
 	}
 	var b strings.Builder
-	sizeTable(all).write(&b)
+	sizeTable("a test", all).write(&b)
 	if !strings.Contains(b.String(), "aim reached") {
 		t.Errorf("the table does not say that the aim is reached:\n%s", b.String())
 	}
@@ -158,8 +158,8 @@ func TestConclude(t *testing.T) {
 		says   string
 	}{
 		{"nothing measured", Result{}, true, false, "all targets met"},
-		{"size", Result{Sizes: []Size{size}}, true, true, "MISSED: size of tiny: 3.00 B, must 2 B"},
-		{"size, unchecked", Result{Sizes: []Size{size}}, false, false, "MISSED: size of tiny"},
+		{"size", Result{Real: []Size{size}}, true, true, "MISSED: size of tiny: 3.00 B, must 2 B"},
+		{"size, unchecked", Result{Real: []Size{size}}, false, false, "MISSED: size of tiny"},
 		{"time", Result{Speed: slow}, true, false, "MISSED: encode takes 1501 ns"},
 		{"allocations", Result{Speed: []Speed{{DecodeAllocs: 1}}}, true, true, "MISSED: decode allocates 1.0000"},
 		{"memory", Result{Flows: []Flows{big}}, true, true, "MISSED: with 1,000 flows a gateway remembers 1025 B"},
@@ -176,16 +176,20 @@ func TestConclude(t *testing.T) {
 	}
 }
 
-// TestRun holds that the command runs where there are no captures, and writes
-// what it is asked to.
+// TestRun holds that the command runs where there are no captures but those of the
+// repository, and writes what it is asked to.
 func TestRun(t *testing.T) {
+	recorded, err := filepath.Abs(filepath.Join("..", "..", defaultRecorded))
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Chdir(t.TempDir())
 	var out, errs strings.Builder
-	err := run([]string{"-short", "-only", "sizes,speed", "-json", "out.json", "-cpuprofile", "cpu.prof", "-memprofile", "mem.prof"}, &out, &errs)
+	err = run([]string{"-short", "-only", "sizes,speed", "-recorded", recorded, "-json", "out.json", "-cpuprofile", "cpu.prof", "-memprofile", "mem.prof"}, &out, &errs)
 	if err != nil {
 		t.Fatal(err, errs.String())
 	}
-	for _, want := range []string{"captures: made in memory", "fanout-100 ", "fanoutskew-20-qos1", "sizes: ", "speed: ", "speed of other traffic: ", "telemetry-200"} {
+	for _, want := range []string{"sizes of the captures in testdata: ", "RabbitMQ, fan-out to 100 ", "inside TLS ", "speed: ", "speed of other traffic: ", "telemetry-200"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}
@@ -212,7 +216,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%v: error %v, said %q", args, err, errs.String())
 		}
 	}
-	if err := run([]string{"-captures", "nowhere", "-only", "sizes"}, io.Discard, io.Discard); !errors.Is(err, os.ErrNotExist) {
+	if err := run([]string{"-recorded", "nowhere", "-only", "sizes"}, io.Discard, io.Discard); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("captures that are not there: error %v", err)
 	}
 }

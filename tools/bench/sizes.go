@@ -1,18 +1,19 @@
 package main
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"sheaf/engine/aggregate"
 	"sheaf/parsers"
 	"sheaf/parsers/builtin"
 	"sheaf/pcap"
-	"sheaf/tools/mkcapture/capgen"
 	"sheaf/tools/replay"
 )
 
@@ -26,13 +27,44 @@ type capture struct {
 	messages  int // that its bytes are divided by; 0 to count them
 	delivered bool
 	must, aim float64 // bytes for a message; 0 for none
-	masked    bool    // its messages are noise to who does not know the masks
+	noise     bool    // its messages cannot be compared: masked, encrypted or random
 }
 
-// captures returns those of the directory, or made ones.
-func captures(o options) []capture {
+// recorded are the captures of the repository that README's table is of, in its
+// order. What is in them, package record says.
+func recorded(dir string) []capture {
+	simulated := filepath.Dir(dir)
+	return []capture{
+		{name: "fan-out to 10, QoS 0, 20 messages/s", open: file(dir, "mqtt-fanout-10")},
+		{name: "fan-out to 100, QoS 0", open: file(dir, "mqtt-fanout-100")},
+		{name: "fan-out to 100, QoS 1", open: file(dir, "mqtt-fanout-100-qos1")},
+		{name: "fan-out to 500, QoS 0", open: file(dir, "mqtt-fanout-500")},
+		{name: "telemetry of 200 devices, QoS 1", open: file(dir, "mqtt-telemetry-200-qos1")},
+		{name: "commands to and status of 200 units", open: file(dir, "mqtt-control-200")},
+		{name: "50 topics, 20 subscribers each, bodies to 2 kB", open: file(dir, "mqtt-mixed-50x20")},
+		{name: "fan-out to 100, QoS 1, every packet id another", open: file(dir, "mqtt-fanoutskew-100-qos1"), delivered: true},
+		{name: "NATS, fan-out to 100", open: file(dir, "nats-fanout-100")},
+		{name: "the same, every subscription id another", open: file(dir, "nats-fanoutskew-100")},
+		{name: "Redis, fan-out to 100", open: file(dir, "redis-fanout-100")},
+		{name: "RabbitMQ, fan-out to 100", open: file(dir, "amqp-fanout-100")},
+		{name: "one device, a message a second, QoS 1", open: file(dir, "mqtt-single-qos1")},
+		{name: "50 devices, 64 random bytes every 2 s, QoS 1", open: file(dir, "mqtt-noise-50-qos1"), noise: true},
+		{name: "fan-out to 20 over WebSocket, QoS 1 (simulated)", open: file(simulated, "fanout-20-qos1-ws"), delivered: true},
+		{name: "telemetry of 40 devices over WebSocket, masked (simulated)", open: file(simulated, "telemetry-40-ws"), noise: true},
+		{name: "fan-out to 100 inside TLS", open: file(dir, "mqtt-tls-fanout-100"), messages: 100 * 20, noise: true},
+		{name: "a download of random bytes, for each kB", open: file(dir, "bulk"), messages: 300, noise: true},
+	}
+}
+
+// file opens a capture of a folder.
+func file(dir, name string) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, name+".pcap.gz")) }
+}
+
+// realBrokers are the captures of real brokers, where there are any.
+func realBrokers(o options) []capture {
 	if o.captures == "" {
-		return made(o.short)
+		return nil
 	}
 	all := []capture{
 		{name: "full/mqtt-fanout-10-qos0.pcap.gz", messages: 5990, must: 16, aim: 12},
@@ -58,29 +90,7 @@ func captures(o options) []capture {
 		c.name, _, _ = strings.Cut(filepath.Base(path), ".pcap")
 		some = append(some, c)
 	}
-	for _, c := range made(o.short) { // others have none of MQTT over WebSocket
-		if strings.HasSuffix(c.name, "-ws") {
-			some = append(some, c)
-		}
-	}
 	return some
-}
-
-// made are the regular captures of testdata.
-func made(short bool) []capture {
-	var all []capture
-	for _, f := range capgen.Standard() {
-		if f.Workload == capgen.Odd || short && f.Workload == capgen.Mixed {
-			continue
-		}
-		name, _, _ := strings.Cut(f.Name, ".pcap")
-		all = append(all, capture{name: name, masked: f.Config.WebSocket, open: func() (io.ReadCloser, error) {
-			var b bytes.Buffer
-			_, err := f.WritePcap(&b)
-			return io.NopCloser(&b), err
-		}})
-	}
-	return all
 }
 
 // A Size is what a message costs on the wire, in bytes: of both directions,
@@ -94,8 +104,9 @@ type Size struct {
 	Zstd3    float64 `json:"zstd_3"`
 	Zstd19   float64 `json:"zstd_19"`
 	Sheaf    float64 `json:"sheaf"`
+	Steady   float64 `json:"steady"` // sheaf from the first pause of a second on: connection set-up aside
 	Opaque   float64 `json:"opaque"` // sheaf without parsers: bodies compared by content alone
-	Masked   bool    `json:"masked,omitempty"`
+	Noise    bool    `json:"noise,omitempty"`
 	Must     float64 `json:"must,omitempty"`
 	Aim      float64 `json:"aim,omitempty"`
 }
@@ -120,7 +131,7 @@ func (s *Size) Kept() float64 { return (s.Zstd19 - s.Opaque) / (s.Zstd19 - s.She
 const mustKeep = 0.5
 
 func sizeOf(c *capture) (Size, error) {
-	s := Size{Name: c.name, Messages: c.messages, Must: c.must, Aim: c.aim, Masked: c.masked}
+	s := Size{Name: c.name, Messages: c.messages, Must: c.must, Aim: c.aim, Noise: c.noise}
 	report, err := replayed(c, builtin.Registry(), true)
 	if err != nil {
 		return s, err
@@ -129,11 +140,16 @@ func sizeOf(c *capture) (Size, error) {
 		s.Messages = publishes(report, c.delivered)
 	}
 	if s.Messages == 0 {
-		return s, fmt.Errorf("no PUBLISH in %d packets", report.Packets)
+		return s, fmt.Errorf("no message in %d packets", report.Packets)
 	}
 	s.Packets = report.Packets
 	each := func(n uint64) float64 { return float64(n) / float64(s.Messages) }
 	s.Sheaf = each(report.BytesWire)
+	before, err := setUp(c)
+	if err != nil {
+		return s, fmt.Errorf("up to the pause: %w", err)
+	}
+	s.Steady = each(report.BytesWire - before)
 	for _, v := range report.Compare {
 		switch v.Name {
 		case "plain":
@@ -153,6 +169,15 @@ func sizeOf(c *capture) (Size, error) {
 	return s, nil
 }
 
+// newReplay returns a replay as sizes are measured, of messages told apart by reg.
+func newReplay(reg *parsers.Registry, compare bool) (*replay.Replay, error) {
+	return replay.New(replay.Config{
+		Lane:     aggregate.Config{Window: window, Registry: reg},
+		Overhead: carrierOverhead,
+		Compare:  compare,
+	})
+}
+
 // replayed replays a capture whose messages are told apart by reg.
 func replayed(c *capture, reg *parsers.Registry, compare bool) (*replay.Report, error) {
 	f, err := c.open()
@@ -164,11 +189,7 @@ func replayed(c *capture, reg *parsers.Registry, compare bool) (*replay.Report, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := replay.New(replay.Config{
-		Lane:     aggregate.Config{Window: window, Registry: reg},
-		Overhead: carrierOverhead,
-		Compare:  compare,
-	})
+	r, err := newReplay(reg, compare)
 	if err != nil {
 		return nil, err
 	}
@@ -182,33 +203,88 @@ func replayed(c *capture, reg *parsers.Registry, compare bool) (*replay.Report, 
 	return report, nil
 }
 
-// publishes returns how many PUBLISH or MSG messages a replay saw, of those delivered
-// to subscribers alone or of all.
+// pause is how long no packet comes between the set-up of connections and what
+// they are there for, in all captures that have both.
+const pause = 900 * time.Millisecond
+
+// setUp returns the bytes on the wire of what comes before a capture's first
+// pause; 0 if there is none.
+func setUp(c *capture) (uint64, error) {
+	f, err := c.open()
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	in, err := pcap.NewReader(f)
+	if err != nil {
+		return 0, err
+	}
+	r, err := newReplay(builtin.Registry(), false)
+	if err != nil {
+		return 0, err
+	}
+	var clock pcap.Clock
+	var last time.Duration
+	for n := 0; ; n++ {
+		p, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if p.Skip != pcap.SkipNone {
+			continue
+		}
+		at := clock.At(p.Time)
+		if n > 0 && at-last > pause {
+			break
+		}
+		last = at
+		if err := r.Add(at, p.Data); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.Finish(); err != nil {
+		return 0, err
+	}
+	return r.Report(c.name, nil).BytesWire, nil
+}
+
+// events are the messages that bear an event, by the names that protocols have for
+// them.
+var events = []string{"PUBLISH", "MSG", "message", "basic.deliver"}
+
+// publishes returns how many of them a replay saw, of those delivered to
+// subscribers alone or of all.
 func publishes(r *replay.Report, delivered bool) int {
 	n := uint64(0)
 	for i := range r.Rows {
-		if row := &r.Rows[i]; (row.Name == "PUBLISH" || row.Name == "MSG") && (!delivered || row.Direction == replay.Down) {
+		if row := &r.Rows[i]; slices.Contains(events, row.Name) && (!delivered || row.Direction == replay.Down) {
 			n += row.Messages
 		}
 	}
 	return int(n)
 }
 
-func sizeTable(all []Size) *table {
+// sizeTable is the table of sizes; its first columns are README's.
+func sizeTable(of string, all []Size) *table {
 	t := &table{
-		title: fmt.Sprintf("sizes: bytes on the wire for a message, window %v, carrier %d B for each %d B or part of it",
-			window, carrierOverhead, replay.CarrierPayload),
+		title: fmt.Sprintf("sizes of %s: bytes on the wire for a message, window %v, carrier %d B for each %d B or part of it",
+			of, window, carrierOverhead, replay.CarrierPayload),
 		heading: []string{
-			"capture", "messages", "plain B", "headers B", "zstd -3 B", "zstd -19 B", "sheaf B",
-			"zstd -19 / sheaf", "opaque B", "kept", "must B", "aim B", "",
+			"capture", "plain", "zstd -3", "zstd -19", "sheaf", "set-up aside",
+			"messages", "headers", "zstd -19 / sheaf", "opaque", "kept", "must", "aim", "",
 		},
 		notes: []string{
-			"both directions with connection set-up; zstd: one stream each way, flushed at sheaf's frames, same carrier;",
+			"both directions with connection set-up; set-up aside: sheaf from the first pause of a second on;",
+			"zstd: one stream each way, flushed at sheaf's frames, same carrier;",
 			"headers: a model of header compression alone; opaque: sheaf without parsers;",
-			fmt.Sprintf("kept: what is left then of the savings beyond zstd -19, at least %.2g but for masked messages", mustKeep),
+			fmt.Sprintf("kept: what is left then of the savings beyond zstd -19, at least %.2g but for what nobody can compare", mustKeep),
 		},
 	}
-	for _, s := range all {
+	for i := range all {
+		s := &all[i]
 		must, aim, state := "", "", ""
 		if s.Must > 0 {
 			must, aim = fmt.Sprintf("%.4g", s.Must), fmt.Sprintf("%.4g", s.Aim)
@@ -219,10 +295,26 @@ func sizeTable(all []Size) *table {
 				state = verdict(s.Sheaf <= s.Must)
 			}
 		}
-		t.add(s.Name, grouped(s.Messages), fmt.Sprintf("%.1f", s.Plain), fmt.Sprintf("%.1f", s.Headers),
-			fmt.Sprintf("%.2f", s.Zstd3), fmt.Sprintf("%.2f", s.Zstd19), fmt.Sprintf("%.2f", s.Sheaf),
-			fmt.Sprintf("%.1f", s.Zstd19/s.Sheaf),
-			fmt.Sprintf("%.2f", s.Opaque), fmt.Sprintf("%.2f", s.Kept()), must, aim, state)
+		kept := "-"
+		if !s.Noise {
+			kept = fmt.Sprintf("%.2f", s.Kept())
+		}
+		row := append([]string{s.Name}, s.figures()...)
+		t.add(append(row, grouped(s.Messages), figure(s.Headers), fmt.Sprintf("%.1f", s.Zstd19/s.Sheaf), figure(s.Opaque), kept, must, aim, state)...)
 	}
 	return t
+}
+
+// figures are what README shows of a size.
+func (s *Size) figures() []string {
+	return []string{figure(s.Plain), figure(s.Zstd3), figure(s.Zstd19), figure(s.Sheaf), figure(s.Steady)}
+}
+
+// figure writes bytes with a digit after the point, if there are fewer than a
+// hundred.
+func figure(v float64) string {
+	if v < 99.95 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
 }

@@ -1,11 +1,14 @@
-// Mkcapture writes captures of pub-sub traffic that were never on a wire. The
-// same arguments give the same bytes.
+// Mkcapture writes captures of pub-sub traffic: simulated ones, of which the same
+// arguments give the same bytes, and recordings of real clients and brokers.
 //
 //	go run ./tools/mkcapture -dir testdata
 //	go run ./tools/mkcapture -workload fanout -clients 500 -messages 100 -o fanout.pcap.gz
+//	go run ./tools/mkcapture -record testdata/recorded
+//	go run ./tools/mkcapture -record . -only amqp-fanout-100 -broker 127.0.0.1:5672
 //
-// The first writes the standard captures, the second one of any size. What a
-// workload is, package capgen says.
+// The first writes the standard captures, the second one of any size: what a
+// workload is, package capgen says. The others record, in minutes, what package
+// record says; the last with a broker of this machine's.
 package main
 
 import (
@@ -18,6 +21,7 @@ import (
 	"strings"
 
 	"sheaf/tools/mkcapture/capgen"
+	"sheaf/tools/mkcapture/record"
 )
 
 func main() {
@@ -39,6 +43,7 @@ func run(args []string, stdout, stderr io.Writer) error {
 	var (
 		dir  string
 		file capgen.File
+		rec  recording
 	)
 	cfg := &file.Config
 	flags := flag.NewFlagSet("mkcapture", flag.ContinueOnError)
@@ -59,6 +64,10 @@ func run(args []string, stdout, stderr io.Writer) error {
 	flags.Uint64Var(&cfg.Seed, "seed", 1, "seed of all randomness")
 	flags.BoolVar(&cfg.IPv6, "ipv6", false, "IPv6 instead of IPv4")
 	flags.BoolVar(&cfg.WebSocket, "websocket", false, "MQTT over WebSocket instead of over TCP alone")
+	flags.StringVar(&rec.dir, "record", "", "record real clients and brokers into `DIR`, which must exist")
+	flags.StringVar(&rec.only, "only", "", "with -record: `NAMES` of workloads, separated by commas (default all)")
+	flags.StringVar(&rec.Broker, "broker", "", "with -record: `ADDRESS` of a broker of this machine's in the place of an embedded one")
+	flags.DurationVar(&rec.Length, "length", 0, "with -record: how long the steady part is (0: as the workload has it)")
 	flags.BoolVar(&file.Nanos, "nanos", false, "times in nanoseconds instead of microseconds")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -69,8 +78,14 @@ func run(args []string, stdout, stderr io.Writer) error {
 	switch {
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q; mkcapture -h lists what there is", flags.Arg(0))
+	case rec.dir != "" && (dir != "" || file.Workload != "" || file.Name != ""):
+		return errors.New("-record records and goes with none of -dir, -workload and -o")
+	case rec.dir == "" && rec.asked():
+		return errors.New("-only, -broker and -length are for recording: give -record DIR as well")
+	case rec.dir != "":
+		return rec.run(stdout)
 	case dir == "" && file.Workload == "":
-		return errors.New("nothing to do: give -dir DIR, or -workload NAME and -o FILE; mkcapture -h explains")
+		return errors.New("nothing to do: give -dir DIR, -record DIR, or -workload NAME and -o FILE; mkcapture -h explains")
 	case dir != "" && (file.Workload != "" || file.Name != ""):
 		return errors.New("-dir writes the standard captures and goes with neither -workload nor -o")
 	case dir != "":
@@ -81,20 +96,26 @@ func run(args []string, stdout, stderr io.Writer) error {
 		_, err := file.Write(stdout)
 		return err
 	}
-	return writeFile(file.Name, file, stdout)
+	return writeFile(file.Name, file.Write, stdout)
 }
 
 func usage(flags *flag.FlagSet) {
 	w := flags.Output()
-	fmt.Fprint(w, `Mkcapture writes captures of pub-sub traffic, made by simulation.
+	fmt.Fprint(w, `Mkcapture writes captures of pub-sub traffic, by simulation or by recording
+real clients and brokers.
 
   mkcapture -dir DIR
   mkcapture -workload NAME [-clients N] ... -o FILE
+  mkcapture -record DIR [-only NAMES] [-broker ADDRESS] [-length TIME]
 
-Workloads:
+Workloads to simulate:
 `)
 	for _, name := range capgen.Workloads() {
 		fmt.Fprintf(w, "  %-11s %s\n", name, name.About())
+	}
+	fmt.Fprint(w, "\nWorkloads to record:\n")
+	for _, r := range record.Workloads() {
+		fmt.Fprintf(w, "  %-24s %s\n", r.Name, r.About)
 	}
 	fmt.Fprint(w, "\nFlags:\n")
 	flags.PrintDefaults()
@@ -102,15 +123,16 @@ Workloads:
 
 func writeStandard(dir string, stdout io.Writer) error {
 	for _, f := range capgen.Standard() {
-		if err := writeFile(filepath.Join(dir, f.Name), f, stdout); err != nil {
+		if err := writeFile(filepath.Join(dir, f.Name), f.Write, stdout); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeFile leaves either the whole file or none of it.
-func writeFile(path string, f capgen.File, stdout io.Writer) (err error) {
+// writeFile leaves either the whole file or none of it. What write returns is the
+// number of packets.
+func writeFile(path string, write func(io.Writer) (int, error), stdout io.Writer) (err error) {
 	out, err := os.CreateTemp(filepath.Dir(path), "."+strings.TrimPrefix(filepath.Base(path), ".")+"-*")
 	if err != nil {
 		return err
@@ -121,7 +143,7 @@ func writeFile(path string, f capgen.File, stdout io.Writer) (err error) {
 			os.Remove(out.Name())
 		}
 	}()
-	packets, err := f.Write(out)
+	packets, err := write(out)
 	if err != nil {
 		return err
 	}

@@ -56,6 +56,10 @@ func TestArguments(t *testing.T) {
 		{[]string{"-workload", "fanout"}, "-o FILE"},
 		{[]string{"-workload", "nothing", "-o", "-"}, "want one of"},
 		{[]string{"fanout"}, "unexpected argument"},
+		{[]string{"-record", "x", "-dir", "y"}, "none of"},
+		{[]string{"-only", "bulk"}, "-record DIR"},
+		{[]string{"-record", t.TempDir(), "-only", "nothing"}, "lists the workloads"},
+		{[]string{"-record", t.TempDir(), "-only", "amqp-fanout-100"}, "no broker to embed"},
 		{[]string{"-dir", filepath.Join(t.TempDir(), "none")}, "no such file"},
 	} {
 		err := run(tt.args, io.Discard, io.Discard)
@@ -69,5 +73,17 @@ func TestArguments(t *testing.T) {
 	var help bytes.Buffer
 	if err := run([]string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "fanoutskew") {
 		t.Errorf("-h: %v, %q", err, help.String())
+	}
+}
+
+func TestRecording(t *testing.T) {
+	dir := t.TempDir()
+	var out bytes.Buffer
+	if err := run([]string{"-record", dir, "-only", "bulk"}, &out, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(filepath.Join(dir, "bulk.pcap.gz"))
+	if err != nil || info.Size() < 300_000 || !strings.Contains(out.String(), "bulk.pcap.gz: ") {
+		t.Errorf("%v, %v: %s", info, err, out.String())
 	}
 }
