@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"sheaf/pcap/pcaptest"
 )
 
 // captureRecords is the number of records in captures recorded elsewhere, which
@@ -185,10 +187,7 @@ var captureErrors = map[string]int{
 }
 
 func TestCaptures(t *testing.T) {
-	root := filepath.Join("..", "..", "shared", "captures")
-	if _, err := os.Stat(root); err != nil {
-		t.Skipf("no captures to read beside the repository: %v", err)
-	}
+	root := pcaptest.Others(t)
 	if err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) == ".md" {
 			return err

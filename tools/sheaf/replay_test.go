@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"sheaf/pcap"
+	"sheaf/pcap/pcaptest"
 )
 
 // object is a JSON object as a stranger would read it.
@@ -249,10 +250,7 @@ func TestOutSparesItsInput(t *testing.T) {
 // TestSharedCaptures replays captures recorded elsewhere, which lie beside the
 // repository where they are at hand.
 func TestSharedCaptures(t *testing.T) {
-	root := filepath.Join("..", "..", "..", "shared", "captures")
-	if _, err := os.Stat(root); err != nil {
-		t.Skipf("no captures to replay beside the repository: %v", err)
-	}
+	root := pcaptest.Others(t)
 	const unsupported = "rtps-decoder-exported-pdu.pcap" // link type 252
 	const drifts = "drift-many-layouts.pcap.gz"          // until the bounded tables are mended
 	var files []string

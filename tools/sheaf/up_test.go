@@ -292,7 +292,7 @@ func TestUpRefusesRoutes(t *testing.T) {
 	}
 	lan, err := netstack.OpenTUN(netstack.TUNConfig{Name: "lan0", Addresses: []netip.Prefix{netip.MustParsePrefix("10.2.0.7/24")}})
 	if errors.Is(err, netstack.ErrPermission) {
-		t.Skip(err)
+		t.Skipf("needs CAP_NET_ADMIN for a TUN device: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
