@@ -32,7 +32,7 @@
 //
 // The tests need root, and the Debian packages mosquitto, mosquitto-clients,
 // nats-server, redis-server, rabbitmq-server, iproute2, ethtool, tcpdump,
-// iputils-ping, traceroute and iperf3: make e2e installs them.
+// iputils-ping, traceroute, iperf3 and nftables: make e2e installs them.
 // They are skipped unless E2E is 1 in the environment, or quick for shorter
 // measurements; then it is a failure if something is missing. E2E_SHEAF names a
 // program to test instead of the one that is built.

@@ -43,7 +43,7 @@ type site struct {
 const namespaces = "sheaf-e2e-"
 
 // requirements are the programs that the tests run.
-var requirements = []string{"ip", "tc", "ethtool", "mosquitto", "mosquitto_pub", "mosquitto_sub", "tcpdump", "ping", "traceroute", "iperf3"}
+var requirements = []string{"ip", "tc", "ethtool", "mosquitto", "mosquitto_pub", "mosquitto_sub", "tcpdump", "ping", "traceroute", "iperf3", "nft"}
 
 // require skips the test unless it is asked for, and fails it where it is asked
 // for and cannot run.
@@ -58,7 +58,7 @@ func require(t *testing.T) {
 	}
 	for _, name := range requirements {
 		if _, err := exec.LookPath(name); err != nil {
-			no("end to end: %s is not installed; the Debian packages are mosquitto mosquitto-clients iproute2 ethtool tcpdump iputils-ping traceroute iperf3", name)
+			no("end to end: %s is not installed; the Debian packages are mosquitto mosquitto-clients iproute2 ethtool tcpdump iputils-ping traceroute iperf3 nftables", name)
 		}
 	}
 	if _, err := os.Stat("/dev/net/tun"); err != nil {

@@ -206,6 +206,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"connect":   role(connectMany),
 	"refused":   role(dialRefused),
 	"inject":    role(inject),
+	"reach":     role(reach),
 
 	"time-connects": role(timeConnects),
 }
