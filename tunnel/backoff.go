@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// backoff spaces attempts: from min, doubling up to max, each with up to a half
-// taken off at random, so that gateways that lost the same network do not come
+// backoff spaces attempts: from min, doubling up to max, each with up to a
+// quarter taken off at random, so that gateways that lost the same network do not come
 // back in step.
 type backoff struct {
 	min, max time.Duration
@@ -17,7 +17,7 @@ type backoff struct {
 // next returns how long to wait before the next attempt.
 func (b *backoff) next() time.Duration {
 	b.last = min(max(2*b.last, b.min), b.max)
-	return b.last - rand.N(b.last/2+1)
+	return b.last - rand.N(b.last/4+1)
 }
 
 func (b *backoff) reset() { b.last = 0 }

@@ -15,8 +15,8 @@ func TestBackoff(t *testing.T) {
 			for i := range 12 {
 				start := time.Now()
 				b.wait(t.Context(), nil)
-				if d := time.Since(start); d < want/2 || d > want {
-					t.Errorf("round %d, wait %d: %v, not in %v to %v", round, i, d, want/2, want)
+				if d := time.Since(start); d < want*3/4 || d > want {
+					t.Errorf("round %d, wait %d: %v, not in %v to %v", round, i, d, want*3/4, want)
 				}
 				want = min(2*want, b.max)
 			}

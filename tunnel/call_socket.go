@@ -9,25 +9,34 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// firstFlight is how long the first packets of a call take to leave.
-const firstFlight = 100 * time.Millisecond
+// How long a call repeats its first packets where nothing comes back. The next call
+// does so after a second. One that is sparing sends them only once, which takes a
+// moment.
+const (
+	repeatTime  = 700 * time.Millisecond // QUIC repeats after 0.2, 0.6, 1.4 s
+	sparingTime = 100 * time.Millisecond
+)
 
 // A callSocket is what a call is made through: it tells when anything comes back,
-// and where the call is sparing sends nothing but its first packets before.
+// and ends what goes out in vain.
 type callSocket struct {
 	*socket
 	batch    *ipv4.PacketConn
 	answered func() // until the call is made
 	heard    atomic.Bool
 	made     atomic.Bool
-	sparing  bool
+	repeat   time.Duration // for how long, while nothing comes back
 
 	mu    sync.Mutex
 	first time.Time // when the first packet was sent
 }
 
 func newCallSocket(s *socket, answered func(), sparing bool) *callSocket {
-	return &callSocket{socket: s, batch: ipv4.NewPacketConn(s.UDPConn), answered: answered, sparing: sparing}
+	repeat := repeatTime
+	if sparing {
+		repeat = sparingTime
+	}
+	return &callSocket{socket: s, batch: ipv4.NewPacketConn(s.UDPConn), answered: answered, repeat: repeat}
 }
 
 // settle says that the call is made.
@@ -48,18 +57,18 @@ func (c *callSocket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 
 // WriteMsgUDP implements quic.OOBCapablePacketConn.
 func (c *callSocket) WriteMsgUDP(b, oob []byte, addr *net.UDPAddr) (n, oobn int, err error) {
-	if c.sparing && !c.heard.Load() && c.repeats(time.Now()) {
+	if !c.heard.Load() && c.inVain(time.Now()) {
 		return len(b), len(oob), nil
 	}
 	return c.socket.WriteMsgUDP(b, oob, addr)
 }
 
-// repeats reports whether what is sent now is not of the first flight any more.
-func (c *callSocket) repeats(now time.Time) bool {
+// inVain reports whether what is sent now has been sent often enough.
+func (c *callSocket) inVain(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.first.IsZero() {
 		c.first = now
 	}
-	return now.Sub(c.first) > firstFlight
+	return now.Sub(c.first) > c.repeat
 }

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// A sparing call sends its first packets only, until anything comes back.
+// A call repeats itself for a while, and a sparing one not at all, until anything
+// comes back.
 func TestCallSocket(t *testing.T) {
 	for _, sparing := range []bool{false, true} {
 		far, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -40,11 +41,13 @@ func TestCallSocket(t *testing.T) {
 		}
 		send('1')
 		wants('1')
-		c.first = c.first.Add(-firstFlight - time.Second)
-		send('2') // a repetition
+		c.first = c.first.Add(-sparingTime)
+		send('2')
 		if !sparing {
 			wants('2')
 		}
+		c.first = c.first.Add(-repeatTime)
+		send('-')
 		far.WriteToUDP([]byte("answer"), near.LocalAddr().(*net.UDPAddr))
 		ms := []ipv4.Message{{Buffers: [][]byte{make([]byte, 10)}}}
 		if n, err := c.ReadBatch(ms, 0); n != 1 || err != nil || answers.Load() != 1 {
@@ -60,13 +63,15 @@ func TestCallSocket(t *testing.T) {
 	}
 }
 
-// The first flight has an end.
-func TestFirstFlight(t *testing.T) {
-	c := &callSocket{}
-	begin := time.Now()
-	for _, after := range []time.Duration{0, firstFlight, firstFlight + 1} {
-		if got := c.repeats(begin.Add(after)); got != (after > firstFlight) {
-			t.Errorf("after %v: %v", after, got)
+// The time for repetitions has an end.
+func TestCallInVain(t *testing.T) {
+	for _, end := range []time.Duration{repeatTime, sparingTime} {
+		c := &callSocket{repeat: end}
+		begin := time.Now()
+		for _, after := range []time.Duration{0, end, end + 1} {
+			if got := c.inVain(begin.Add(after)); got != (after > end) {
+				t.Errorf("%v after the first: %v", after, got)
+			}
 		}
 	}
 }

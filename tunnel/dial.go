@@ -147,7 +147,7 @@ func (p *Peer) spacing(n *need) backoff {
 	switch {
 	case n.upgrade:
 		return backoff{min: 2 * longest, max: 2 * longest} // nobody waits for it
-	case p.worked == 0:
+	case p.worked == 0 || p.attempts >= sparingAfter:
 		return backoff{min: longest, max: longest}
 	case p.link != nil:
 		p.rtt = p.link.conn.ConnectionStats().SmoothedRTT
@@ -187,9 +187,12 @@ func (p *Peer) connect(n *need) error {
 	}()
 	c, err := r.run(ctx)
 	if err == nil {
-		err = p.take(ctx, &c, n.class)
+		if err = p.take(ctx, &c, n.class); err == nil {
+			return nil
+		}
+		err = fmt.Errorf("%v: %w", c.carrier, err)
 	}
-	return err
+	return &PeerError{p.cfg.Name, "dial " + p.cfg.Endpoint, err}
 }
 
 // take makes a finished call the way to the peer. A TCP carrier brings a lane of the
@@ -202,7 +205,7 @@ func (p *Peer) take(ctx context.Context, c *candidate, class Class) (err error) 
 	}
 	if err != nil {
 		c.close(reasonOf(err))
-		return p.dialError(c.carrier, err)
+		return dialError(err, p.t.Fingerprint())
 	}
 	return nil
 }
@@ -244,14 +247,9 @@ func (p *Peer) call(ctx context.Context, c call, sparing bool) candidate {
 		r.tcp, r.err = p.dialTCP(ctx, c)
 	}
 	if r.err != nil {
-		r.err = p.dialError(c.carrier, r.err)
+		r.err = dialError(r.err, p.t.Fingerprint())
 	}
 	return r
-}
-
-// dialError says which call failed, and what that means.
-func (p *Peer) dialError(c Carrier, err error) error {
-	return &PeerError{p.cfg.Name, fmt.Sprintf("dial %v %s", c, p.cfg.Endpoint), dialError(err, p.t.Fingerprint())}
 }
 
 // maxAddresses is how many of an endpoint's addresses one attempt tries.

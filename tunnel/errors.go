@@ -119,7 +119,7 @@ func (e *ResetError) Unwrap() []error { return []error{ErrReset, e.Reason, e.Err
 // A PeerError is anything that went wrong with one peer.
 type PeerError struct {
 	Peer string // its configured name
-	Op   string // what was being done, such as "dial quic gw.example:4747"
+	Op   string // what was being done, such as "dial gw.example:4747"
 	Err  error
 }
 

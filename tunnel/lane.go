@@ -27,7 +27,8 @@ type stream interface {
 // [Peer.Lane] owns it and must Close or Reset it, or take the next one.
 type Lane struct {
 	peer    *Peer
-	link    *link // the QUIC connection, or nil
+	link    *link  // the QUIC connection, or nil
+	pulse   *pulse // of the connection, where this end can call; or nil
 	stream  stream
 	class   Class
 	carrier Carrier
@@ -51,8 +52,8 @@ func (l *Lane) Read(p []byte) (int, error) {
 		return 0, l.peerError("read", end.err)
 	}
 	n, err := l.stream.Read(p)
-	if n > 0 && l.link != nil && l.link.pulse != nil {
-		l.link.pulse.reads()
+	if n > 0 && l.pulse != nil {
+		l.pulse.reads()
 	}
 	if err != nil {
 		err = l.failed("read", err)
@@ -121,10 +122,11 @@ func (l *Lane) Close() error {
 	return nil
 }
 
-// sends tells the connection's pulse that something has to be acknowledged.
+// sends tells a QUIC connection's pulse that something has to be acknowledged. Over
+// TCP, where it would cost a system call, the engine's stall finds out.
 func (l *Lane) sends() {
-	if l.link != nil && l.link.pulse != nil {
-		l.link.pulse.sends()
+	if l.link != nil && l.pulse != nil {
+		l.pulse.sends()
 	}
 }
 

@@ -22,7 +22,7 @@ const (
 	loseAfter, loseTrips   = 3 * time.Second, 12
 )
 
-// A path is what a pulse is felt on: a *[quic.Conn].
+// A path is what a pulse is felt on: a *[quic.Conn], or a stream over TCP.
 type path interface {
 	ConnectionStats() quic.ConnectionStats
 	SendDatagram([]byte) error // acknowledged, and not repeated (RFC 9221)

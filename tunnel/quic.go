@@ -192,7 +192,7 @@ func (k *link) lane(p *Peer, s *quicStream, h header) *Lane {
 		urgency = 5
 	}
 	s.SetPriority(urgency, false)
-	return &Lane{peer: p, link: k, stream: s, class: h.class, carrier: QUIC, epoch: h.epoch, dialed: k.dialed, since: time.Now()}
+	return &Lane{peer: p, link: k, pulse: k.pulse, stream: s, class: h.class, carrier: QUIC, epoch: h.epoch, dialed: k.dialed, since: time.Now()}
 }
 
 // watch follows the connection until it is over or given up.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -69,14 +70,20 @@ func (r *race) run(ctx context.Context) (won candidate, err error) {
 	defer calls.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ready, ended := make(chan candidate), make(chan error, len(r.carriers))
+	ready, ended := make(chan candidate), make(chan struct{}, len(r.carriers))
+	errs := make([]error, len(r.carriers)) // of those that have ended
 	started, running := 0, 0
 	var fallback <-chan time.Time
 	start := func() {
-		c := r.carriers[started]
+		i := started
 		started++
 		running++
-		calls.Go(func() { ended <- r.keepCalling(ctx, c, ready) })
+		calls.Go(func() {
+			if err := r.keepCalling(ctx, r.carriers[i], ready); err != nil {
+				errs[i] = fmt.Errorf("%v: %w", r.carriers[i], err)
+			}
+			ended <- struct{}{}
+		})
 		fallback = nil
 		if started < len(r.carriers) {
 			fallback = time.After(r.fallback)
@@ -85,7 +92,6 @@ func (r *race) run(ctx context.Context) (won candidate, err error) {
 	start()
 	var held candidate
 	var hold <-chan time.Time
-	var errs []error
 	for {
 		select {
 		case <-fallback:
@@ -99,11 +105,8 @@ func (r *race) run(ctx context.Context) (won candidate, err error) {
 			return c, nil
 		case <-hold:
 			return held, nil
-		case err := <-ended:
-			if running--; err != nil {
-				errs = append(errs, err)
-			}
-			switch {
+		case <-ended:
+			switch running--; {
 			case running > 0:
 			case hold != nil:
 				return held, nil
@@ -164,8 +167,8 @@ func (r *race) keepCalling(ctx context.Context, c Carrier, ready chan<- candidat
 			}
 			last = done.err
 		case <-ctx.Done():
-			if last == nil {
-				last = fmt.Errorf("%w: no answer", context.Cause(ctx))
+			if last == nil || isSilence(last) {
+				last = errNoAnswer
 			}
 			return last
 		}
@@ -179,6 +182,15 @@ func pass(ctx context.Context, c candidate, to chan<- candidate) {
 	case <-ctx.Done():
 		c.close(ReasonDuplicate)
 	}
+}
+
+// errNoAnswer is why calls fail to which nothing came back.
+var errNoAnswer = errors.New("no answer")
+
+// isSilence reports whether err says only that nothing came.
+func isSilence(err error) bool {
+	timeout, ok := errors.AsType[net.Error](err)
+	return ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
 // isRefusal tells an answer that will be the same the next time from silence and

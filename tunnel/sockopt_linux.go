@@ -1,10 +1,12 @@
 package tunnel
 
 import (
+	"context"
 	"net"
 	"syscall"
 	"time"
 
+	"github.com/quic-go/quic-go"
 	"golang.org/x/sys/unix"
 )
 
@@ -66,6 +68,33 @@ func (s *tcpStream) info() (info *unix.TCPInfo) {
 		}
 	})
 	return info
+}
+
+// A tcpPath is a stream as a pulse sees it.
+type tcpPath struct{ *tcpStream }
+
+func (s *tcpStream) path() path { return tcpPath{s} }
+
+// Context ends with the stream.
+func (p tcpPath) Context() context.Context { return p.over }
+
+// ConnectionStats returns the kernel's counts of segments and its smoothed
+// round-trip time; nothing else.
+func (p tcpPath) ConnectionStats() (stats quic.ConnectionStats) {
+	if info := p.info(); info != nil {
+		stats.PacketsSent, stats.PacketsReceived = uint64(info.Segs_out), uint64(info.Segs_in)
+		stats.SmoothedRTT = time.Duration(info.Rtt) * time.Microsecond
+	}
+	return stats
+}
+
+// SendDatagram has the kernel ask the other end for a sign of life: at once, and
+// until the pulse has judged the answer.
+func (p tcpPath) SendDatagram([]byte) error {
+	now := keepTCP
+	now.Idle = now.Interval
+	time.AfterFunc(loseAfter, func() { p.tcp.SetKeepAliveConfig(keepTCP) })
+	return p.tcp.SetKeepAliveConfig(now)
 }
 
 // rtt returns the kernel's smoothed round-trip time, or 0.

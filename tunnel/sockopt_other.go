@@ -17,6 +17,9 @@ func limitSegment(_, _ string, _ syscall.RawConn) error { return nil }
 // pathMTU is not known.
 func pathMTU(net.Addr) int { return 0 }
 
+// path is nil: what came is not counted.
+func (s *tcpStream) path() path { return nil }
+
 // rtt is not known.
 func (s *tcpStream) rtt() time.Duration { return 0 }
 

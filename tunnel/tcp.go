@@ -153,7 +153,7 @@ func (t *Tunnel) serveTCP(conn *net.TCPConn, conf *tls.Config) error {
 	if !stop() {
 		return ErrClosed
 	}
-	t.spawn(l.stream.(*tcpStream).pump)
+	l.serve()
 	if err := p.offer(l, h); err != nil {
 		l.stream.abort(reasonOf(err))
 	}
@@ -238,7 +238,7 @@ func (c *tcpCall) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
 		return nil, err
 	}
 	l := newTCPLane(p, c.carrier, h, c.conn, c.rw, true)
-	p.t.spawn(l.stream.(*tcpStream).pump)
+	l.serve()
 	return l, nil
 }
 
@@ -277,17 +277,41 @@ func (p *Peer) openTCP(rw io.ReadWriter, c Carrier, h header) error {
 }
 
 func newTCPLane(p *Peer, c Carrier, h header, conn *net.TCPConn, rw net.Conn, dialed bool) *Lane {
-	return &Lane{
-		peer: p, stream: newTCPStream(p.t.ctx, conn, rw), class: h.class, carrier: c,
+	s := newTCPStream(p.t.ctx, conn, rw)
+	l := &Lane{
+		peer: p, stream: s, class: h.class, carrier: c,
 		epoch: h.epoch, dialed: dialed, since: time.Now(), remote: conn.RemoteAddr(),
+	}
+	if path := s.path(); path != nil && p.cfg.Endpoint != "" {
+		l.pulse = newPulse(path)
+	}
+	return l
+}
+
+// serve does what a lane over TCP needs beside its reader and writer.
+func (l *Lane) serve() {
+	t, s := l.peer.t, l.stream.(*tcpStream)
+	t.spawn(s.pump)
+	if l.pulse != nil {
+		t.spawn(func() { l.pulse.feel(l.judge) })
 	}
 }
 
-// tuneTCP makes a connection send at once, notice a dead network in about half a
-// minute, and keep little that is not sent yet.
+// judge ends a lane over TCP that its pulse says is lost.
+func (l *Lane) judge(v verdict) {
+	if v == lost {
+		l.end(ReasonLost, &ResetError{Reason: ReasonLost})
+	}
+}
+
+// keepTCP is when a connection without a packet is asked for a sign of life.
+var keepTCP = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: time.Second, Count: 3}
+
+// tuneTCP makes a connection send at once, notice a dead network within 20 s where
+// nothing is sent, and keep little that is not sent yet.
 func tuneTCP(conn *net.TCPConn) {
 	conn.SetNoDelay(true)
-	conn.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3})
+	conn.SetKeepAliveConfig(keepTCP)
 	limitUnsent(conn, maxUnsent)
 }
 

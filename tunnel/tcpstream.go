@@ -27,9 +27,11 @@ const (
 // of their own, because crypto/tls does not survive a write that misses its
 // deadline, and a lane has to.
 type tcpStream struct {
-	ctx context.Context // ends with the tunnel
-	tcp *net.TCPConn
-	rw  net.Conn // tcp, or TLS over it
+	ctx  context.Context // ends with the tunnel
+	over context.Context // ends with the stream
+	end  context.CancelFunc
+	tcp  *net.TCPConn
+	rw   net.Conn // tcp, or TLS over it
 
 	reading sync.Mutex
 
@@ -43,7 +45,8 @@ type tcpStream struct {
 }
 
 func newTCPStream(ctx context.Context, tcp *net.TCPConn, rw net.Conn) *tcpStream {
-	return &tcpStream{ctx: ctx, tcp: tcp, rw: rw, changed: make(chan struct{}), work: make(chan struct{}, 1)}
+	over, end := context.WithCancel(context.Background())
+	return &tcpStream{ctx: ctx, over: over, end: end, tcp: tcp, rw: rw, changed: make(chan struct{}), work: make(chan struct{}, 1)}
 }
 
 // Read reads. The kernel tells of a reset once, to the reader or to the writer:
@@ -196,6 +199,7 @@ func (s *tcpStream) stop(err error) {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
+		s.end()
 	}
 	s.wakeWriters()
 	s.wakePump()
