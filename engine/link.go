@@ -314,7 +314,7 @@ func (e *epoch) write(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		asleep := time.Now()
+		asleep := l.clock()
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
@@ -323,7 +323,7 @@ func (e *epoch) write(ctx context.Context) error {
 		case <-e.wake:
 		case <-timer.C:
 		}
-		if time.Since(asleep) > wait+l.stall/4 {
+		if l.clock()-asleep > wait+l.stall/4 {
 			e.excuse()
 		}
 	}

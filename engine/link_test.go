@@ -150,6 +150,7 @@ type bench struct {
 	t      *testing.T
 	ends   [2]*link
 	begin  time.Time
+	ahead  [2]atomic.Int64 // of an end's clock, in nanoseconds: while the process stood still
 	next   [2]chan stream
 	mu     sync.Mutex
 	got    [2][]string
@@ -170,7 +171,7 @@ func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
 		}
 		b.ends[i] = &link{
 			peer: fmt.Sprint("peer", 1-i), lane: aggregate.Config{Registry: builtin.Registry()}, stall: 2 * time.Second,
-			clock: func() time.Duration { return time.Since(b.begin) }, queue: newQueue(1<<20, 500*time.Millisecond),
+			clock: func() time.Duration { return b.clock(i) }, queue: newQueue(1<<20, 500*time.Millisecond),
 			path: ways[i], log: slog.New(slog.DiscardHandler),
 			open: func(ctx context.Context) (stream, error) {
 				select {
@@ -193,6 +194,11 @@ func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
 	return b
 }
 
+// clock is that of end i.
+func (b *bench) clock(i int) time.Duration {
+	return time.Since(b.begin) + time.Duration(b.ahead[i].Load())
+}
+
 func (b *bench) stop() {
 	b.cancel()
 	b.all.Wait()
@@ -212,7 +218,7 @@ func (b *bench) send(i int, text string) {
 		sum += uint32(p[k])<<8 | uint32(p[k+1])
 	}
 	binary.BigEndian.PutUint16(p[10:], ^uint16(sum+sum>>16))
-	b.ends[i].queue.put(time.Since(b.begin), append(p, text...))
+	b.ends[i].queue.put(b.clock(i), append(p, text...))
 }
 
 func (b *bench) received(i int) []string {
@@ -312,6 +318,41 @@ func TestStallEndsTheEpoch(t *testing.T) {
 		time.Sleep(time.Second)
 		if got := fmt.Sprint(b.received(1)); got != "[before after]" {
 			t.Errorf("arrived: %s", got)
+		}
+	})
+}
+
+// A process that stood still (stopped, or its machine) may find that its peer was
+// silent for too long before it has read what came meanwhile: that is no stall. A
+// peer that is silent from then on is one.
+func TestStandingStillIsNoStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wirePair(300*time.Millisecond, 1<<16)
+		b := newBench(t, w, wirePair(300*time.Millisecond, 1<<16))
+		defer b.stop()
+		time.Sleep(time.Second)
+		b.send(0, "before")
+		time.Sleep(100 * time.Millisecond) // it is on its way, and nobody has said that it came
+		b.ahead[0].Store(int64(10 * time.Second))
+		time.Sleep(3 * time.Second)
+		b.send(0, "after")
+		time.Sleep(3 * time.Second)
+		if got := fmt.Sprint(b.received(1)); got != "[before after]" {
+			t.Errorf("arrived: %s", got)
+		}
+		if got := b.ends[0].epochs.Load(); got != 1 {
+			t.Errorf("%d epochs", got)
+		}
+		half := w[1].out
+		half.mu.Lock()
+		half.cut = true
+		half.mu.Unlock()
+		b.send(0, "unanswered")
+		time.Sleep(100 * time.Millisecond)
+		b.ahead[0].Add(int64(10 * time.Second))
+		time.Sleep(5 * time.Second)
+		if got := b.ends[0].epochs.Load(); got != 2 {
+			t.Errorf("%d epochs where nothing came after it either", got)
 		}
 	})
 }
