@@ -1,7 +1,7 @@
 // Gotest runs go test, shows what go test shows, and says at the end how many
 // tests were skipped and why:
 //
-//	go run ./tools/gotest [arguments of go test]
+//	go run ./tools/gotest [arguments of go test, such as -race ./engine]
 //
 //	ok  	sheaf/pcap	0.213s
 //	...
