@@ -91,6 +91,11 @@ func TestFallback(t *testing.T) {
 			left := func() int { return strings.Count(seen.log.String(), "echo request") }
 			gateways := l.configure(tunnelOptions{offload: true, fallback: fallback})
 			g := gateways[0]
+			refused := a.gw.run(sheaf(t), "up", "--refuse", "-c", g.config) // as at boot
+			if want := map[string]string{"refuse": "4 subnets", "route": "0 subnets"}[fallback]; !strings.HasPrefix(refused, want) {
+				t.Error(refused)
+			}
+			a.lan.ping(false, b.host4.String())
 			gateways[1].start()
 			for _, how := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 				g.start()
@@ -106,7 +111,7 @@ func TestFallback(t *testing.T) {
 				}
 			}
 			a.lan.ping(false, "203.0.113.1") // other packets leave as ever
-			want := map[string]int{"refuse": 3, "route": 3 + 2*2*3}[fallback]
+			want := map[string]int{"refuse": 3, "route": 3 + 3 + 2*2*3}[fallback]
 			eventually(t, 2*time.Second, func() string {
 				return missingUnless(left() >= want, fmt.Sprintf("tcpdump saw %d packets, not %d", left(), want))
 			})

@@ -37,6 +37,24 @@ func (g *Gateway) dropStale() error {
 	return err
 }
 
+// Refuse adds the fallback routes of a gateway with this configuration before it
+// runs, so that nothing leaves in the clear between the host's boot and its start, and
+// returns their prefixes: none where there is no device, or fallback is "route".
+func Refuse(cfg *Config) ([]netip.Prefix, error) {
+	if cfg.TUN == nil || cfg.TUN.Fallback == fallbackRoute {
+		return nil, nil
+	}
+	key, err := tunnel.LoadKey(cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	var all []netip.Prefix
+	for i := range cfg.Peers {
+		all = append(all, cfg.Peers[i].Allowed.list()...)
+	}
+	return all, netstack.PutFallbacks(fallbackMetric(key.Fingerprint()), all)
+}
+
 // Down removes what a gateway with this configuration leaves on the host when it
 // ends: its fallback routes, whose prefixes it returns. While the gateway runs it puts
 // them back.

@@ -25,6 +25,22 @@ func IsFallback(r *netlink.Route) bool {
 	return r.Protocol == fallbackProtocol && r.Type == unix.RTN_UNREACHABLE
 }
 
+// PutFallbacks adds the fallback routes of prefixes, in the network namespace of the
+// calling thread, before there is a device. One that is there already stays. It needs
+// CAP_NET_ADMIN.
+func PutFallbacks(metric uint32, prefixes []netip.Prefix) error {
+	for _, p := range prefixes {
+		err := netlink.RouteAdd(fallbackRoute(p, metric))
+		switch {
+		case errors.Is(err, unix.EPERM):
+			return fmt.Errorf("fallback route %s: %w (%w): run as root or with CAP_NET_ADMIN", p, ErrPermission, err)
+		case err != nil && !errors.Is(err, unix.EEXIST):
+			return fmt.Errorf("fallback route %s: %w", p, err)
+		}
+	}
+	return nil
+}
+
 // DropFallbacks removes the fallback routes of a metric from the network namespace of
 // the calling thread, but for those of the prefixes to keep, and returns their
 // prefixes: what gateways left behind that are no more, or have other prefixes now.

@@ -60,6 +60,12 @@ func TestFallback(t *testing.T) {
 	ipCommand(t, "route add default dev clear", "-6 route add default dev clear")
 	wantLeads("clear", "clear")
 
+	for range 2 { // as at boot, and again
+		if err := PutFallbacks(metric, prefixes("10.2.0.0/24", "fd02::/64")); err != nil {
+			t.Fatal(err)
+		}
+		wantLeads(unreachable, unreachable)
+	}
 	d := openTestTUN(t, cfg)
 	for _, p := range prefixes("10.2.0.0/24", "10.3.0.0/24", "fd02::/64") {
 		if err := d.AddRoute(p); err != nil {

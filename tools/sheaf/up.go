@@ -31,7 +31,7 @@ func configFlag(cmd *cobra.Command, path *string) {
 // newUp returns the subcommand that runs a gateway.
 func newUp() *cobra.Command {
 	var path string
-	var check bool
+	var check, refuse bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring a gateway up",
@@ -60,6 +60,9 @@ not be brought up, or had to end.`,
 				}
 				return err
 			}
+			if refuse {
+				return refuseOnly(path, cmd.OutOrStdout())
+			}
 			signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go; the gateway stays
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -68,7 +71,23 @@ not be brought up, or had to end.`,
 	}
 	configFlag(cmd, &path)
 	cmd.Flags().BoolVar(&check, "check", false, "only read the configuration and say whether it is in order")
+	cmd.Flags().BoolVar(&refuse, "refuse", false, "only refuse packets to what lies behind peers, as while no gateway runs; for boot")
+	cmd.MarkFlagsMutuallyExclusive("check", "refuse")
 	return cmd
+}
+
+// refuseOnly adds the routes that refuse packets, and nothing else.
+func refuseOnly(path string, stdout io.Writer) error {
+	cfg, err := loadConfig(path)
+	if err != nil {
+		return err
+	}
+	refused, err := engine.Refuse(cfg)
+	if err != nil {
+		return upTrouble(err, cfg)
+	}
+	_, err = fmt.Fprintf(stdout, "%s behind peers refused until a gateway runs\n", count(uint64(len(refused)), "subnet"))
+	return err
 }
 
 // up runs the gateway of a configuration file until ctx ends.
