@@ -119,9 +119,11 @@ func sum16(b []byte) uint16 {
 
 // play reads a script of packets and moments from data and checks that all of
 // it comes through. Each operation is a byte that says which base packet, one
-// that says which way, when, and how many bytes to change, and those changes.
-func play(t tester, cfg Config, data []byte) {
+// that says which way, when, and how many bytes to change, and those changes. Where
+// frames are late, it also says when one arrives.
+func play(t tester, cfg Config, late bool, data []byte) {
 	p := newPair(t, cfg)
+	p.late = late
 	all := bases()
 	now := time.Duration(0)
 	next := func() int {
@@ -171,10 +173,11 @@ func play(t tester, cfg Config, data []byte) {
 		if how&0x40 != 0 {
 			p.flush(d, now)
 		}
+		if how&0x80 != 0 {
+			p.deliver(which & 1)
+		}
 	}
-	for d := range p.ends {
-		p.flush(d, now)
-	}
+	p.settle(now)
 }
 
 func seeds(f *testing.F) {
@@ -199,8 +202,9 @@ func seeds(f *testing.F) {
 func FuzzMergeExpand(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
-		play(t, Config{Limits: wire.Limits{Flows: 1000, Slots: 64, Bodies: 1 << 20, Packets: 1000, Bytes: 1 << 20}}, data)
-		play(t, Config{Window: -1, Limits: wire.Limits{Flows: 2, Slots: 2, Bodies: 100, Packets: 3, Bytes: wire.MaxPacket}}, data)
+		play(t, Config{Limits: wire.DefaultLimits}, true, data)
+		play(t, Config{Window: -1, Limits: small(2)}, false, data)
+		play(t, Config{Limits: small(3 + len(data)%6)}, true, data)
 	})
 }
 
@@ -262,6 +266,9 @@ func TestAnythingComesThrough(t *testing.T) {
 				Bytes: wire.MaxPacket,
 			},
 		}
-		play(rt, cfg, rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(rt, "script"))
+		if rapid.Bool().Draw(rt, "small tables") {
+			cfg.Limits = small(rapid.IntRange(2, 8).Draw(rt, "places"))
+		}
+		play(rt, cfg, rapid.Bool().Draw(rt, "late"), rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(rt, "script"))
 	})
 }

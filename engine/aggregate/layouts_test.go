@@ -91,6 +91,7 @@ func TestSmallTables(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 8).Draw(rt, "places")
 		p := newPair(rt, Config{Limits: small(n)})
+		p.late = rapid.Bool().Draw(rt, "late")
 		f := newFanout(rapid.IntRange(1, 2*n).Draw(rt, "flows"))
 		for range rapid.IntRange(1, 20).Draw(rt, "rounds") {
 			topics := rapid.IntRange(1, 2*n).Draw(rt, "topics")
@@ -104,7 +105,25 @@ func TestSmallTables(t *testing.T) {
 			if rapid.Bool().Draw(rt, "pause") {
 				p.due(f.now + 40*time.Millisecond)
 			}
+			p.deliver(f.round % 2)
+			if rapid.IntRange(0, 3).Draw(rt, "settle") == 0 {
+				p.settle(f.now)
+			}
 		}
-		p.due(time.Hour)
+		p.settle(time.Hour)
 	})
+}
+
+// A flow whose other direction is announced again and again, while nothing tells the
+// peer that the two are a pair, is in one pair only: a frame has no more of them
+// than there are contexts.
+func TestFlowsArePairedOnce(t *testing.T) {
+	p := newPair(t, Config{Limits: small(2)})
+	p.late = true
+	f := newFanout(3)
+	for range 2 {
+		f.send(func(i int) []byte { return publish("topic", body(f.round+i), 0) }, p.run)
+		p.deliver(f.round % 2)
+	}
+	p.settle(time.Hour)
 }

@@ -16,14 +16,23 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
-// A pair is the two ends of a lane, joined without delay.
+// A pair is the two ends of a lane, joined without delay, or late: then frames are
+// on their way until deliver is called, and cross those of the other direction.
 type pair struct {
 	t     tester
 	ends  [2]*Lane
 	sent  [2][][]byte // packets that wait, by direction
-	frame []byte
+	way   [2][]transit
+	late  bool
+	frame []byte // the last that was delivered
 	bytes [2]int // of frames
-	count [2]int
+	count [2]int // of frames that were delivered
+}
+
+// A transit is a frame on its way.
+type transit struct {
+	frame   []byte
+	packets [][]byte
 }
 
 func newPair(t tester, cfg Config) *pair {
@@ -50,23 +59,40 @@ func (p *pair) add(d int, now time.Duration, packet []byte) {
 	p.sent[d] = append(p.sent[d], append([]byte(nil), packet...))
 }
 
-// flush carries what waits at end d over and checks that it comes out as it
-// went in: the same packets and, within a flow, in the same order.
+// flush carries what waits at end d over, or sets it on its way.
 func (p *pair) flush(d int, now time.Duration) {
 	p.t.Helper()
-	p.frame = p.ends[d].Merger.Flush(p.frame[:0], now, FlushEnd)
+	frame := p.ends[d].Merger.Flush(nil, now, FlushEnd)
 	if len(p.sent[d]) == 0 {
-		if len(p.frame) != 0 {
-			p.t.Fatalf("a frame of %d bytes for no packets", len(p.frame))
+		if len(frame) != 0 {
+			p.t.Fatalf("a frame of %d bytes for no packets", len(frame))
 		}
 		return
 	}
-	got, n, err := p.ends[1-d].Expander.Expand(p.frame)
+	p.way[d] = append(p.way[d], transit{frame, p.sent[d]})
+	p.sent[d] = nil
+	if !p.late {
+		p.deliver(d)
+	}
+}
+
+// deliver has the oldest frame that is on its way from end d arrive and checks that
+// all comes out as it went in: the same packets and, within a flow, in the same
+// order.
+func (p *pair) deliver(d int) {
+	p.t.Helper()
+	if len(p.way[d]) == 0 {
+		return
+	}
+	frame, packets := p.way[d][0].frame, p.way[d][0].packets
+	p.way[d] = p.way[d][1:]
+	p.frame = frame
+	got, n, err := p.ends[1-d].Expander.Expand(frame)
 	if err != nil {
 		p.t.Fatalf("frame %d of direction %d: %v", p.count[d]+1, d, err)
 	}
-	if n != len(p.frame) {
-		p.t.Fatalf("frame of %d bytes, %d taken", len(p.frame), n)
+	if n != len(frame) {
+		p.t.Fatalf("frame of %d bytes, %d taken", len(frame), n)
 	}
 	most := frameOverhead
 	for _, b := range p.sent[d] {
@@ -77,12 +103,14 @@ func (p *pair) flush(d int, now time.Duration) {
 	}
 	p.bytes[d] += n
 	p.count[d]++
-	p.same(d)
-	if len(got) != len(p.sent[d]) {
-		p.t.Fatalf("%d packets sent, %d rebuilt", len(p.sent[d]), len(got))
+	if !p.late {
+		p.same(d)
+	}
+	if len(got) != len(packets) {
+		p.t.Fatalf("%d packets sent, %d rebuilt", len(packets), len(got))
 	}
 	want := map[string][]string{}
-	for _, b := range p.sent[d] {
+	for _, b := range packets {
 		want[flowName(b)] = append(want[flowName(b)], string(b))
 	}
 	for _, b := range got {
@@ -92,7 +120,31 @@ func (p *pair) flush(d int, now time.Duration) {
 		}
 		want[flowName(b)] = q[1:]
 	}
-	p.sent[d] = p.sent[d][:0]
+}
+
+// settle has all that waits arrive, and compares what the ends remember then.
+func (p *pair) settle(now time.Duration) {
+	p.t.Helper()
+	for d := range p.ends {
+		p.flush(d, now)
+		for len(p.way[d]) > 0 {
+			p.deliver(d)
+		}
+	}
+	for d := range p.ends {
+		p.report(d)
+	}
+}
+
+// report carries a frame without packets over: from then on the reader knows what
+// the writer of direction d has rebuilt.
+func (p *pair) report(d int) {
+	p.t.Helper()
+	m := &p.ends[d].Merger
+	if _, _, err := p.ends[1-d].Expander.Expand(m.Report(nil, m.writer.now)); err != nil {
+		p.t.Fatalf("a report of direction %d: %v", d, err)
+	}
+	p.same(d)
 }
 
 // run adds a packet and flushes when that is due.

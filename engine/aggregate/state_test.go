@@ -193,17 +193,6 @@ func (p *pair) same(d int) {
 	}
 }
 
-// report carries a frame without packets over: from then on the reader knows what
-// the writer of direction d has rebuilt.
-func (p *pair) report(d int) {
-	p.t.Helper()
-	p.frame = p.ends[d].Merger.Report(p.frame[:0], p.ends[d].Merger.writer.now)
-	if _, _, err := p.ends[1-d].Expander.Expand(p.frame); err != nil {
-		p.t.Fatal(err)
-	}
-	p.same(d)
-}
-
 // The comparison sees a change in anything that is shared, at any depth, and is
 // not held up by what is not.
 func TestDriftIsSeen(t *testing.T) {

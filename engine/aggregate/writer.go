@@ -182,7 +182,9 @@ func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
 		links:  w.sound(w.links),
 	}
 	w.now = now
-	w.codeHead(c, &h)
+	if err := w.codeHead(c, &h); err != nil {
+		panic(err) // as below
+	}
 	w.links = w.links[:0]
 	w.costs = groupCosts{begin: c.Cost()}
 	w.stats.Out[PartFrames] += w.costs.begin / 8
@@ -269,12 +271,14 @@ func (w *writer) lonely(key parsers.FlowKey, cid uint32) {
 	w.unpaired[key] = cid
 }
 
-// sound drops the pairs whose flows have changed since they were found.
+// sound drops the pairs whose flows have changed since they were found. The others
+// are pairs from now on, so that a flow that was found twice is in one of them only.
 func (w *writer) sound(links []link) []link {
 	keep := links[:0]
 	for _, l := range links {
 		v := &w.peers.views[l.peer]
 		if f := w.flow(l.own + 1); f != nil && v.valid && v.own == 0 && f.reverse == 0 && v.key == f.key.Reverse() {
+			w.pair(l.own, l.peer)
 			keep = append(keep, l)
 		}
 	}
