@@ -54,7 +54,7 @@ func (m *memory) code(c *wire.Coder, groups []group) error {
 		g := &m.read
 		if c.Reading() {
 			*g = group{members: g.members[:0], spans: g.spans[:0], values: g.values[:0]}
-			m.texts = m.texts[:0]
+			m.texts, m.sacks = m.texts[:0], m.sacks[:0]
 		} else {
 			g = &groups[i]
 			m.w.current = g

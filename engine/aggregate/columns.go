@@ -20,6 +20,7 @@ func (m *memory) codeColumns(c *wire.Coder, g *group, pi int) error {
 	if g.kind.tcp() {
 		m.codeSeq(c, g, pi)
 		m.codeAck(c, g, pi)
+		m.codeSacks(c, g)
 		m.codeWindow(c, g, pi)
 		m.codeStamp(c, g, pi)
 		m.codeEcho(c, g, pi)
@@ -131,8 +132,7 @@ const (
 	echoOther = 4 // a difference to the newest, or to last time, follows
 )
 
-// expectAck returns the acknowledgement number that way means. Ways are tried
-// in their order, so the first that fits is used.
+// expectAck returns the acknowledgement number that way means.
 func (m *memory) expectAck(f *flow, way int) (uint32, bool) {
 	v := m.view(f)
 	switch {
@@ -147,37 +147,47 @@ func (m *memory) expectAck(f *flow, way int) (uint32, bool) {
 }
 
 func (m *memory) codeAck(c *wire.Coder, g *group, pi int) {
-	m.codeWays(c, g, pi, colAck, 0, ackOther,
-		func(mb *member) *uint32 { return &mb.ack },
-		func(mb *member, way int) (uint32, bool) { return m.expectAck(mb.flow, way) },
-		func(mb *member) uint32 { return mb.flow.ack })
+	m.codeWays(c, len(g.members), ways{
+		column: &m.models.columns[pi][colAck], explicit: &m.models.explicit[pi][0], other: ackOther,
+		field:  func(i int) *uint32 { return &g.members[i].ack },
+		expect: func(i, way int) (uint32, bool) { return m.expectAck(g.members[i].flow, way) },
+		base:   func(i int) uint32 { return g.members[i].flow.ack },
+	})
 }
 
-// codeWays codes a field that has several likely values, as which of them it
-// is. What is none of them is a difference to base.
-func (m *memory) codeWays(c *wire.Coder, g *group, pi, col, which, other int,
-	field func(*member) *uint32, expect func(*member, int) (uint32, bool), base func(*member) uint32,
-) {
-	res := m.room(len(g.members))
+// ways are the likely values of a field, and what else it is compared with.
+type ways struct {
+	column   *wire.Column                         // which way it is, of each member
+	explicit *wire.Column                         // differences to base, of those that are none
+	other    int                                  // how many ways there are
+	field    func(i int) *uint32                  // of the i-th member
+	expect   func(i, way int) (v uint32, ok bool) // what a way means; not ok where it means nothing
+	base     func(i int) uint32
+}
+
+// codeWays codes a field of n members that has several likely values, as which of
+// them it is: ways are tried in their order, so the first that fits is used. What is
+// none of them is a difference to base.
+func (m *memory) codeWays(c *wire.Coder, n int, w ways) {
+	res := m.room(n)
 	others := 0
 	if !c.Reading() {
-		for i := range g.members {
-			mb := &g.members[i]
+		for i := range res {
 			way := 0
-			for ; way < other; way++ {
-				if v, ok := expect(mb, way); ok && v == *field(mb) {
+			for ; way < w.other; way++ {
+				if v, ok := w.expect(i, way); ok && v == *w.field(i) {
 					break
 				}
 			}
 			res[i] = int64(way)
 		}
 	}
-	m.models.columns[pi][col].Code(c, res)
+	w.column.Code(c, res)
 	for i := range res {
-		if res[i] < 0 || res[i] >= int64(other) {
+		if res[i] < 0 || res[i] >= int64(w.other) {
 			others++
 		} else if c.Reading() {
-			*field(&g.members[i]), _ = expect(&g.members[i], int(res[i]))
+			*w.field(i), _ = w.expect(i, int(res[i]))
 		}
 	}
 	if others == 0 {
@@ -185,18 +195,16 @@ func (m *memory) codeWays(c *wire.Coder, g *group, pi, col, which, other int,
 	}
 	m.extras = m.extras[:0]
 	for i := range res {
-		if res[i] < 0 || res[i] >= int64(other) {
-			mb := &g.members[i]
-			m.extras = append(m.extras, int64(int32(*field(mb)-base(mb))))
+		if res[i] < 0 || res[i] >= int64(w.other) {
+			m.extras = append(m.extras, int64(int32(*w.field(i)-w.base(i))))
 		}
 	}
-	m.models.explicit[pi][which].Code(c, m.extras)
+	w.explicit.Code(c, m.extras)
 	if c.Reading() {
 		k := 0
 		for i := range res {
-			if res[i] < 0 || res[i] >= int64(other) {
-				mb := &g.members[i]
-				*field(mb) = base(mb) + uint32(m.extras[k])
+			if res[i] < 0 || res[i] >= int64(w.other) {
+				*w.field(i) = w.base(i) + uint32(m.extras[k])
 				k++
 			}
 		}

@@ -13,7 +13,7 @@
 //	spans.go     the payload, as remembered bodies, edits of them, or literals
 //	columns.go   the header fields, as differences from their predictions;
 //	layouts.go   what headers have in common, and opaque.go: what means nothing;
-//	stamp.go     and values.go: timestamps, and what fills the holes
+//	sack.go      stamp.go and values.go: SACK blocks, timestamps, what fills the holes
 //	learn.go     what both ends then know
 //	expander.go  groups become packets
 //

@@ -30,6 +30,8 @@ func bases() [][]byte {
 		out = append(out, s.packet())
 	}
 	out = append(out, syn(), udp(), icmp(), fragment(), ipv6tcp())
+	tcp.options = sackOption(block{500, 600}, block{300, 400})
+	out = append(out, tcp.packet())
 	// WebSocket, masked, from a flow of its own: whole frames, one with two
 	// messages, and one in three segments.
 	two := frame(0x0badcafe, append(publish("m/1", "one", 3), publish("m/2", "two", 0)...))

@@ -42,6 +42,8 @@ type layout struct {
 	bytes  []byte
 	ip     int    // length of the IP header with extension headers
 	stamp  int    // offset of the TCP timestamp values, 0 without
+	sack   int    // offset of the blocks of the SACK option, 0 without
+	blocks int    // of the SACK option
 	kind   kind   // of the groups its segments can be in
 	proto  uint8  // IP protocol of the transport header
 	place  uint8  // of an entry: in the table; else a hint at where its entry may be
@@ -59,6 +61,7 @@ type fields struct {
 	layout       *layout
 	seq, ack     uint32
 	tsval, tsecr uint32
+	sack         *sack  // blocks of a SACK option, nil without; borrowed from memory.sacks
 	label        uint32 // IPv6 flow label
 	id           uint16 // IPv4 identification
 	window       uint16
@@ -132,7 +135,7 @@ func kindOf(key *parsers.FlowKey) kind {
 }
 
 // dissect fills f from the headers of seg and returns its header with the
-// fields zeroed, in buf. It reports false for headers no layout can describe.
+// fields zeroed, in buf. SACK blocks go to where f.sack points. It reports false for headers no layout can describe.
 func dissect(seg *parsers.Segment, buf []byte, f *fields) ([]byte, bool) {
 	n := seg.HeaderLen + seg.TransportLen
 	if n > maxHeader || seg.HeaderLen < 20 || len(seg.Packet) < n {
@@ -160,9 +163,13 @@ func dissect(seg *parsers.Segment, buf []byte, f *fields) ([]byte, bool) {
 		f.sum = binary.BigEndian.Uint16(t[16:])
 		clear(t[:12])
 		clear(t[13:18])
-		if at := stampOffset(t); at != 0 {
+		o := optionsOf(t)
+		if at := o.stamp; at != 0 {
 			f.tsval, f.tsecr = binary.BigEndian.Uint32(t[at:]), binary.BigEndian.Uint32(t[at+4:])
 			clear(t[at : at+8])
+		}
+		if o.sack != 0 {
+			f.sack.take(t[o.sack:], o.blocks)
 		}
 	case seg.Key.Proto == protoUDP:
 		f.sum = binary.BigEndian.Uint16(t[6:])
@@ -173,27 +180,36 @@ func dissect(seg *parsers.Segment, buf []byte, f *fields) ([]byte, bool) {
 	return buf, true
 }
 
-// stampOffset returns where the values of the timestamp option (RFC 7323
-// section 3.2) begin in a TCP header, 0 where there is none.
-func stampOffset(tcp []byte) int {
+// options are where the values begin of those options of a TCP header that change
+// from segment to segment; 0 where there is none.
+type options struct {
+	stamp  int // of the first timestamp option (RFC 7323 section 3.2)
+	sack   int // of the first SACK option with blocks (RFC 2018 section 3)
+	blocks int // of that
+}
+
+func optionsOf(tcp []byte) (o options) {
 	for i := 20; i+1 < len(tcp); {
 		switch tcp[i] {
-		case 0:
-			return 0
-		case 1:
+		case optionEnd:
+			return o
+		case optionNop:
 			i++
 			continue
 		}
 		n := int(tcp[i+1])
 		if n < 2 || i+n > len(tcp) {
-			return 0
+			return o
 		}
-		if tcp[i] == 8 && n == 10 {
-			return i + 2
+		switch {
+		case tcp[i] == optionStamp && n == 10 && o.stamp == 0:
+			o.stamp = i + 2
+		case tcp[i] == optionSACK && sackBlocks(n) > 0 && o.sack == 0:
+			o.sack, o.blocks = i+2, sackBlocks(n)
 		}
 		i += n
 	}
-	return 0
+	return o
 }
 
 // newLayout describes the zeroed header b, which it copies. It reports false
@@ -214,8 +230,12 @@ func newLayout(b []byte, ip int, proto uint8) (*layout, bool) {
 		if len(t) < 20 {
 			return nil, false
 		}
-		if at := stampOffset(t); at != 0 {
-			l.stamp = ip + at
+		o := optionsOf(t)
+		if o.stamp != 0 {
+			l.stamp = ip + o.stamp
+		}
+		if o.sack != 0 {
+			l.sack, l.blocks = ip+o.sack, o.blocks
 		}
 	case len(t) != 0 && (proto != protoUDP || len(t) != 8):
 		return nil, false
@@ -269,6 +289,9 @@ func appendHeader(dst []byte, key *parsers.FlowKey, f *fields, flags uint8, n in
 		if l.stamp != 0 {
 			binary.BigEndian.PutUint32(h[l.stamp:], f.tsval)
 			binary.BigEndian.PutUint32(h[l.stamp+4:], f.tsecr)
+		}
+		if l.sack != 0 {
+			f.sack.put(h[l.sack:])
 		}
 		place = t[16:18]
 	} else {

@@ -44,6 +44,8 @@ func TestHeaderRebuilds(t *testing.T) {
 			binary.BigEndian.PutUint16(b[50:], ^checksum.Checksum(b[20:], sum))
 			b[36], b[37] = 0xff, 0xff
 		}), sumOther, true, false},
+		{"SACK", segment{client: 1, flags: 0x10, tsval: 8, options: sackOption(block{5, 9}, block{1, 3})}.packet(), sumRight, true, false},
+		{"four blocks", segment{client: 1, flags: 0x10, options: sackOption(make([]block, 4)...)}.packet(), sumRight, false, false},
 		{"no timestamps", segment{client: 1, flags: 0x10}.packet(), sumRight, false, false},
 		{"odd options", change(tcp.packet(), func(b []byte) { b[40], b[41] = 99, 12; fixSum(b) }), sumRight, false, false},
 		{"header checksum left to the card", change(tcp.packet(), func(b []byte) { b[10], b[11] = 0, 0 }), sumRight, true, true},
@@ -57,7 +59,7 @@ func TestHeaderRebuilds(t *testing.T) {
 			if err := dec.Decode(tt.packet, &seg); err != nil {
 				t.Fatal("the decoder has it ride verbatim:", err)
 			}
-			var f fields
+			f := fields{sack: new(sack)}
 			h, ok := dissect(&seg, nil, &f)
 			if !ok {
 				t.Fatal("not dissected")

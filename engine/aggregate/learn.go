@@ -33,7 +33,8 @@ func (m *memory) learn(g *group) {
 		}
 		if g.kind.tcp() {
 			m.learnTCP(g, mb, uint32(g.size(i)))
-			it.end, it.ack, it.acked = f.end, mb.ack, g.flags&flagACK != 0
+			it.begin, it.end = mb.seq, f.end
+			it.ack, it.acked = mb.ack, g.flags&flagACK != 0
 			it.stamped, it.stamp = mb.layout.stamp != 0, mb.tsval
 			m.items = append(m.items, it)
 			m.peers.owing.remove(mb.cid)
@@ -66,6 +67,14 @@ func (m *memory) learnTCP(g *group, mb *member, n uint32) {
 		if f.step > 1<<15 {
 			f.step = 0 // it shrank
 		}
+	}
+	if mb.layout.sack != 0 {
+		if f.sack == nil {
+			f.sack = new(sack)
+		}
+		*f.sack = *mb.sack
+	} else if f.sack != nil {
+		*f.sack = sack{}
 	}
 	f.syn = g.flags&flagSYN != 0
 	f.window = mb.window

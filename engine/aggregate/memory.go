@@ -45,7 +45,9 @@ type memory struct {
 	items      []item // what this frame tells the peer's views
 	residuals  []int64
 	extras     []int64
-	texts      []byte // what fills the text holes: writing, of the frame; reading, of the group
+	sacks      []sack   // SACK blocks: writing, of the frame; reading, of the group
+	sacked     []uint32 // members that have them
+	texts      []byte   // what fills the text holes: writing, of the frame; reading, of the group
 	present    []bool
 	candidates []uint32
 	scratch    []byte
@@ -62,6 +64,7 @@ type flow struct {
 	counters  [parsers.NumCounters]uint64
 	texts     *[parsers.NumCounters][]byte // what filled its text holes last; nil without
 	opaque    []byte                       // of the runs of its last segment that had any
+	sack      *sack                        // SACK blocks of its last segment; nil where it never had any
 	next      [2]uint32                    // CID listed after this one last time, plus one
 	reverse   uint32                       // CID of the other direction in the peer's memory, plus one
 	slot      uint32                       // of its last span, plus one
@@ -128,6 +131,8 @@ type models struct {
 	shuffled              [2]wire.Bit
 	scattered             [2]wire.Column
 	zeroID                wire.Bit
+	sackRight, sackLeft   [2]wire.Column // of the first block, of the others
+	sackOther             [2]wire.Column // right, left
 }
 
 // The columns that every group has.

@@ -28,6 +28,7 @@ type Merger struct {
 	spans   []parsers.Span
 	header  []byte // scratch: a header zeroed
 	runs    []run  // scratch: its runs
+	sack    sack   // scratch: its SACK blocks
 	rebuilt []byte // scratch: a header rebuilt
 	plain   []byte // scratch: a payload without its masks
 	store   []byte // bodies of the pending groups
@@ -137,7 +138,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) *source {
 	if m.decoder.Decode(packet, seg) != nil {
 		return nil
 	}
-	var f fields
+	f := fields{sack: &m.sack}
 	h, ok := dissect(seg, m.header, &f)
 	if !ok {
 		return nil
@@ -181,6 +182,10 @@ func (m *Merger) admit(now time.Duration, packet []byte) *source {
 		return nil
 	}
 	p.beside += n
+	if f.sack = nil; src.shape.sack != 0 {
+		f.sack = m.writer.hold(0)
+		*f.sack = m.sack
+	}
 	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
 	payload = m.unmask(payload)
 	g := m.group(src, k, flags, payload)
@@ -429,6 +434,7 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 	}
 	clear(p.first)
 	m.store, m.events, m.writer.texts = m.store[:0], m.events[:0], m.writer.texts[:0]
+	m.writer.sacks = m.writer.sacks[:0]
 	return dst
 }
 

@@ -37,7 +37,7 @@ func appendRuns(dst []run, h []byte, ip int, tcp bool) []run {
 	if !tcp {
 		return dst
 	}
-	stamped := false
+	stamped, sacked := false, false
 	for i := ip + 20; i+1 < len(h); {
 		switch h[i] {
 		case optionNop:
@@ -57,7 +57,8 @@ func appendRuns(dst []run, h []byte, ip int, tcp bool) []run {
 		case optionWindow:
 			known = n == 3
 		case optionSACK:
-			known = true
+			known = known || sackBlocks(n) > 0 && !sacked
+			sacked = sacked || sackBlocks(n) > 0
 		case optionStamp:
 			known = n == 10 && !stamped
 			stamped = stamped || known

@@ -95,11 +95,11 @@ func (p *pair) deliver(d int) {
 		p.t.Fatalf("frame of %d bytes, %d taken", len(frame), n)
 	}
 	most := frameOverhead
-	for _, b := range p.sent[d] {
+	for _, b := range packets {
 		most += len(b) + packetOverhead
 	}
 	if n > most {
-		p.t.Fatalf("a frame of %d bytes for %d packets of %d bytes", n, len(p.sent[d]), most-frameOverhead-packetOverhead*len(p.sent[d]))
+		p.t.Fatalf("a frame of %d bytes for %d packets of %d bytes", n, len(packets), most-frameOverhead-packetOverhead*len(packets))
 	}
 	p.bytes[d] += n
 	p.count[d]++

@@ -24,14 +24,15 @@ type view struct {
 	valid bool
 }
 
-// An edge is the end of a segment.
-type edge struct{ end, stamp uint32 }
+// An edge is the end of a segment, with where it began.
+type edge struct{ begin, end, stamp uint32 }
 
 // An item is one change of the peers' views: a new flow or a segment.
 type item struct {
 	flow    *flow
 	cid     uint32
 	reverse uint32 // a new flow's other direction, plus one
+	begin   uint32
 	end     uint32
 	ack     uint32
 	stamp   uint32
@@ -61,7 +62,7 @@ func (m *memory) apply(it *item) {
 	}
 	if v.count == 0 || v.edges[0].end != it.end {
 		copy(v.edges[1:], v.edges[:3])
-		v.edges[0] = edge{it.end, it.stamp}
+		v.edges[0] = edge{it.begin, it.end, it.stamp}
 		v.count = min(v.count+1, len(v.edges))
 	}
 	if it.stamped {

@@ -177,18 +177,21 @@ func (m *memory) expectEcho(mb *member, way int) (uint32, bool) {
 }
 
 func (m *memory) codeEcho(c *wire.Coder, g *group, pi int) {
-	m.codeWays(c, g, pi, colEcho, 1, echoOther,
-		func(mb *member) *uint32 { return &mb.tsecr },
-		func(mb *member, way int) (uint32, bool) {
-			if mb.layout.stamp == 0 {
-				return 0, true
+	m.codeWays(c, len(g.members), ways{
+		column: &m.models.columns[pi][colEcho], explicit: &m.models.explicit[pi][1], other: echoOther,
+		field: func(i int) *uint32 { return &g.members[i].tsecr },
+		expect: func(i, way int) (uint32, bool) {
+			if mb := &g.members[i]; mb.layout.stamp != 0 {
+				return m.expectEcho(mb, way)
 			}
-			return m.expectEcho(mb, way)
+			return 0, true
 		},
-		func(mb *member) uint32 {
-			if v := m.view(mb.flow); v != nil {
+		base: func(i int) uint32 {
+			f := g.members[i].flow
+			if v := m.view(f); v != nil {
 				return v.stamp
 			}
-			return mb.flow.echo
-		})
+			return f.echo
+		},
+	})
 }

@@ -19,6 +19,8 @@ var unshared = map[string]string{
 	"memory.items":      "of the last frame only; the views that they change are compared",
 	"memory.residuals":  "scratch",
 	"memory.extras":     "scratch",
+	"memory.sacks":      "of a frame at one end, of a group at the other",
+	"memory.sacked":     "scratch",
 	"memory.texts":      "of a frame at one end, of a group at the other",
 	"memory.present":    "scratch",
 	"memory.candidates": "scratch",
