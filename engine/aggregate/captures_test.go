@@ -2,11 +2,13 @@ package aggregate
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -59,36 +61,63 @@ func load(t *testing.T, name string, most int) (all []captured) {
 	return all
 }
 
-// Captures of real hosts come through, and the ends remember the same, with every
-// frame, whether the tables have their own sizes or are always full.
-func TestCaptures(t *testing.T) {
-	names, err := filepath.Glob("../../testdata/*.pcap*")
-	if err != nil || len(names) == 0 {
+// names returns the captures of the project, and those shared where there are such.
+func names(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob("../../testdata/*.pcap*")
+	if err != nil || len(all) == 0 {
 		t.Fatalf("no captures in testdata: %v", err)
 	}
-	if !testing.Short() {
-		for _, where := range []string{"", "live", "faults", "tls"} {
-			more, _ := filepath.Glob(filepath.Join("../../../shared/captures", where, "*.pcap*"))
-			names = append(names, more...)
-		}
+	if testing.Short() {
+		return all
 	}
-	for i, name := range names {
+	for _, where := range []string{"", "live", "faults", "tls"} {
+		more, _ := filepath.Glob(filepath.Join("../../../shared/captures", where, "*.pcap*"))
+		all = append(all, more...)
+	}
+	return all
+}
+
+// replay carries packets over, under the default limits or with tables of n places.
+func replay(t *testing.T, n int, all []captured) {
+	cfg := Config{}
+	if n > 0 {
+		cfg.Limits = small(n)
+	}
+	p := newPair(t, cfg)
+	for _, c := range all {
+		p.run(c.way, c.at, c.data)
+	}
+	p.settle(1 << 62)
+}
+
+// Captures of real hosts come through, and the ends remember the same with every
+// frame, whether the tables have their own sizes or are always full.
+func TestCaptures(t *testing.T) {
+	for i, name := range names(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			all := load(t, name, 20_000)
-			for _, n := range []int{0, 2 + i%7} {
-				t.Run(fmt.Sprint(n), func(t *testing.T) {
-					cfg := Config{}
-					if n > 0 {
-						cfg.Limits = small(n)
-						all = all[:min(len(all), 3_000)] // a frame has few of them, each is compared
-					}
-					p := newPair(t, cfg)
-					for _, c := range all {
-						p.run(c.way, c.at, c.data)
-					}
-					p.settle(time.Hour)
-				})
+			replay(t, 0, all)
+			replay(t, 2+i%7, all[:min(len(all), 3_000)]) // frames of few packets, each compared
+		})
+	}
+}
+
+// All captures at once in one lane: hundreds of clients and dozens of protocols, of
+// which many have the same addresses.
+func TestMixedCaptures(t *testing.T) {
+	var all []captured
+	for _, name := range names(t) {
+		t.Run(filepath.Base(name), func(t *testing.T) { all = append(all, load(t, name, 3_000)...) })
+	}
+	slices.SortStableFunc(all, func(a, b captured) int { return cmp.Compare(a.at, b.at) })
+	for _, n := range []int{0, 2, 8, 64, 300} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			some := all
+			if n > 0 {
+				some = all[:min(len(all), 10_000)]
 			}
+			replay(t, n, some)
 		})
 	}
 }

@@ -218,8 +218,12 @@ func FuzzExpander(f *testing.F) {
 		p.ends[0].Merger.Add(0, b)
 		f.Add(p.ends[0].Merger.Flush(nil, 0, FlushEnd)[5:], i%2 == 0)
 	}
-	cfg := Config{Limits: wire.Limits{Flows: 64, Slots: 16, Bodies: 1 << 12, Packets: 100, Bytes: wire.MaxPacket}}
 	f.Fuzz(func(t *testing.T, control []byte, warm bool) {
+		limits := wire.Limits{Flows: 64, Slots: 16, Bodies: 1 << 12, Packets: 100, Bytes: wire.MaxPacket}
+		if len(control)%2 == 1 {
+			limits = small(2 + len(control)%7)
+		}
+		cfg := Config{Limits: limits}
 		p := newPair(t, cfg)
 		if warm {
 			fan := newFanout(5)
@@ -245,10 +249,11 @@ func FuzzExpander(f *testing.F) {
 			if err != nil && len(packets) > 0 {
 				t.Fatal("packets with an error")
 			}
-			if len(x.ends) > 101 || len(x.buf) > 2*wire.MaxPacket || len(x.flows) > 64 ||
-				len(x.slots.table) > 16 || x.slots.bytes > 1<<12+maxBody {
-				t.Fatalf("limits passed: %d packets, %d bytes, %d contexts, %d slots of %d bytes",
-					len(x.ends), len(x.buf), len(x.flows), len(x.slots.table), x.slots.bytes)
+			if len(x.ends) > int(limits.Packets)+1 || len(x.buf) > 2*wire.MaxPacket || len(x.flows) > int(limits.Flows) ||
+				len(x.layouts.table) > int(limits.Slots) ||
+				len(x.slots.table) > int(limits.Slots) || x.slots.bytes > int(limits.Bodies)+maxBody {
+				t.Fatalf("limits passed: %d packets, %d bytes, %d contexts, %d layouts, %d slots of %d bytes",
+					len(x.ends), len(x.buf), len(x.flows), len(x.layouts.table), len(x.slots.table), x.slots.bytes)
 			}
 		}
 	})

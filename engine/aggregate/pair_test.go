@@ -144,7 +144,7 @@ func (p *pair) report(d int) {
 	if _, _, err := p.ends[1-d].Expander.Expand(m.Report(nil, m.writer.now)); err != nil {
 		p.t.Fatalf("a report of direction %d: %v", d, err)
 	}
-	p.same(d)
+	p.compare(d, true)
 }
 
 // run adds a packet and flushes when that is due.

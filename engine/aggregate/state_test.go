@@ -180,17 +180,23 @@ func flat(t reflect.Type) bool {
 	return false
 }
 
-// same checks that the two ends of direction d remember the same. What takes long to
-// look at is not looked at with every frame: a drift in it does not go away again.
+// same checks that the two ends of direction d remember the same: with every frame
+// where that is little, else as often as it takes about as long as the rest. A drift
+// does not go away again before what drifted gives way.
 func (p *pair) same(d int) {
 	p.t.Helper()
-	w, r := &p.ends[d].Merger.writer.memory, &p.ends[1-d].Expander.memory
-	if len(w.flows) > 1000 && p.count[d]%1000 != 0 {
-		return
+	w := &p.ends[d].Merger.writer
+	if p.count[d]%(1+(len(w.flows)+len(w.slots.table))/64) == 0 {
+		p.compare(d, p.count[d]%16 == 0)
 	}
+}
+
+// compare checks that they do, down to the models or without them.
+func (p *pair) compare(d int, models bool) {
+	p.t.Helper()
 	c := newComparison()
-	c.models = p.count[d]%16 == 0
-	if at := c.memories(w, r); at != "" {
+	c.models = models
+	if at := c.memories(&p.ends[d].Merger.writer.memory, &p.ends[1-d].Expander.memory); at != "" {
 		p.t.Fatalf("the ends drift apart with frame %d of direction %d: %s", p.count[d], d, at)
 	}
 }
