@@ -135,7 +135,8 @@ func kindOf(key *parsers.FlowKey) kind {
 }
 
 // dissect fills f from the headers of seg and returns its header with the
-// fields zeroed, in buf. SACK blocks go to where f.sack points. It reports false for headers no layout can describe.
+// fields zeroed, in buf. SACK blocks go to where f.sack points. It reports false
+// for headers no layout can describe.
 func dissect(seg *parsers.Segment, buf []byte, f *fields) ([]byte, bool) {
 	n := seg.HeaderLen + seg.TransportLen
 	if n > maxHeader || seg.HeaderLen < 20 || len(seg.Packet) < n {

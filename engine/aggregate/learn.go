@@ -69,12 +69,9 @@ func (m *memory) learnTCP(g *group, mb *member, n uint32) {
 		}
 	}
 	if mb.layout.sack != 0 {
-		if f.sack == nil {
-			f.sack = new(sack)
-		}
-		*f.sack = *mb.sack
-	} else if f.sack != nil {
-		*f.sack = sack{}
+		f.oddity().sack = *mb.sack
+	} else if f.odd != nil {
+		f.odd.sack = sack{}
 	}
 	f.syn = g.flags&flagSYN != 0
 	f.window = mb.window

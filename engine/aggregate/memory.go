@@ -18,6 +18,31 @@ func bad(what string) error { return fmt.Errorf("%w: %s", ErrFrame, what) }
 // A memory is what both ends of one direction of a lane remember: the writing
 // end's Merger has one and the reading end's Expander has its twin. Every frame
 // changes both in the same way (codec.go), and nothing else does.
+//
+// Each of its tables is bounded, and right when it is full, evicts, and meets again
+// what it evicted:
+//
+//	flows    A CID is given to another flow by codeFlow only. forget ends the pair and
+//	         the debt of the one before. What goes on naming it (sets, next, lastCID,
+//	         views of earlier pairs) means the new flow from then on.
+//	layouts  An entry is made by both ends at once and keeps its place for good; which
+//	         one gives way follows from the groups since it was used (layouts.go).
+//	slots    The order of use changes in codeSlot only. A slot is cleared when it is
+//	         dropped, so that next, follow, lastSlot and a flow's slot, which may go on
+//	         naming it, meet an empty one, or the next one there.
+//	bodies   They go with their slot. Their bytes are counted alike; the slot that is
+//	         being written is not dropped for them.
+//	sets     CIDs, each once; those without a flow are dropped at the next lesson.
+//	views    Of a peer's CID. An item with a new flow clears it and undoes its pair;
+//	         unpaired, own and reverse are looked at before they are used.
+//	owing    CIDs, each once: a flow that ends or has a segment is taken off.
+//	items    The writer keeps those of its frames until the peer has named them. Where
+//	         they would be too many, a frame says that it has none, and has none at
+//	         both ends.
+//	tags, opaque, newest and the like are one of a kind, and copies.
+//
+// What only the writer has (sources, slotOf, slotAlike, unpaired, links, shapes) says
+// where to look. What is found there is told only where the memory still has it.
 type memory struct {
 	limits  wire.Limits
 	flows   []*flow // contexts by CID
@@ -63,8 +88,7 @@ type flow struct {
 	layout    *layout
 	counters  [parsers.NumCounters]uint64
 	texts     *[parsers.NumCounters][]byte // what filled its text holes last; nil without
-	opaque    []byte                       // of the runs of its last segment that had any
-	sack      *sack                        // SACK blocks of its last segment; nil where it never had any
+	odd       *oddities                    // nil without
 	next      [2]uint32                    // CID listed after this one last time, plus one
 	reverse   uint32                       // CID of the other direction in the peer's memory, plus one
 	slot      uint32                       // of its last span, plus one
@@ -92,6 +116,20 @@ type flow struct {
 	syn       bool   // its last segment had a SYN
 	started   bool   // TCP: end and ack are known
 	stamped   bool   // offset and echo are known
+}
+
+// oddities are what few flows have.
+type oddities struct {
+	sack   sack   // SACK blocks of its last segment
+	opaque []byte // of the runs of its last segment that had any
+}
+
+// oddity returns the flow's oddities, for a flow that has some from now on.
+func (f *flow) oddity() *oddities {
+	if f.odd == nil {
+		f.odd = new(oddities)
+	}
+	return f.odd
 }
 
 // models are the learned probabilities of a frame's decisions. Their zero value

@@ -133,9 +133,10 @@ func (m *memory) codeOpaque(c *wire.Coder, g *group, pi int) error {
 			if b == nil {
 				return bad("options unknown")
 			}
-			f.opaque = append(f.opaque[:0], b...)
+			o := f.oddity()
+			o.opaque = append(o.opaque[:0], b...)
 		} else {
-			own := f.opaque[:0]
+			own := f.oddity().opaque[:0]
 			for k := range n {
 				var b byte
 				if !c.Reading() {
@@ -143,11 +144,11 @@ func (m *memory) codeOpaque(c *wire.Coder, g *group, pi int) error {
 				}
 				own = append(own, byte(c.Raw(uint64(b), 8)))
 			}
-			f.opaque = own
+			f.odd.opaque = own
 		}
-		mb.opaque, last = f.opaque, f
+		mb.opaque, last = f.odd.opaque, f
 	}
-	m.opaque = append(m.opaque[:0], last.opaque...)
+	m.opaque = append(m.opaque[:0], last.odd.opaque...)
 	return nil
 }
 
@@ -155,8 +156,8 @@ func (m *memory) codeOpaque(c *wire.Coder, g *group, pi int) error {
 // there are none.
 func (m *memory) expectOpaque(f *flow, n int) []byte {
 	switch {
-	case len(f.opaque) == n:
-		return f.opaque
+	case f.odd != nil && len(f.odd.opaque) == n:
+		return f.odd.opaque
 	case len(m.opaque) == n:
 		return m.opaque
 	}

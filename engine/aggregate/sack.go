@@ -116,10 +116,10 @@ const (
 // likely to be, or to have grown from: the first above what is acknowledged that is
 // inside none of those before it. Receivers repeat their blocks, the newest first.
 func guessBlock(mb *member, k int) (block, bool) {
-	last := mb.flow.sack
-	if last == nil {
+	if mb.flow.odd == nil {
 		return block{}, false
 	}
+	last := &mb.flow.odd.sack
 	for _, b := range last.blocks[:last.n] {
 		if int32(b.right-mb.ack) > 0 && !mb.sack.contains(b, k) {
 			return b, true
