@@ -134,7 +134,7 @@ func rebuild(h []byte, ip int, proto uint8) (*layout, bool) {
 		return nil, false
 	}
 	key := parsers.FlowKey{Version: h[0] >> 4, Proto: proto, SrcPort: 1, DstPort: 2}
-	f := fields{layout: l, opaque: make([]byte, l.opaque), tsval: 0x01020304, tsecr: 0x05060708}
+	f := fields{layout: l, sack: &sack{n: l.blocks}, opaque: make([]byte, l.opaque), tsval: 0x01020304, tsecr: 0x05060708}
 	appendHeader(nil, &key, &f, flagACK, 9, checksum.Checksum(make([]byte, 9), 0))
 	return l, true
 }
@@ -155,6 +155,9 @@ func TestOptionLengthsOfAPeer(t *testing.T) {
 					}
 					if stamped := kind == optionStamp && n == 10 && room >= n; stamped != (l.stamp == 42+before) {
 						t.Fatalf("option %d of %d bytes in %d: timestamps at %d", kind, n, room, l.stamp)
+					}
+					if sacked := kind == optionSACK && n >= 10 && n <= 34 && n%8 == 2 && room >= n; sacked != (l.sack == 42+before) {
+						t.Fatalf("option %d of %d bytes in %d: SACK blocks at %d", kind, n, room, l.sack)
 					}
 					if r := l.runs; len(r) > 0 && int(r[0].to) > len(h) {
 						t.Fatalf("option %d of %d bytes in %d: bytes to %d of %d", kind, n, room, r[0].to, len(h))
