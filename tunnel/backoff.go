@@ -34,21 +34,27 @@ func (b *backoff) wait(ctx context.Context, early <-chan struct{}) {
 }
 
 // Lanes that end at once must not follow one another as fast as the network can
-// carry their openings.
+// carry their openings, and those on which the ends do not understand each other
+// need not follow soon: that ends when one of them is another program.
 const (
 	paceGood = 5 * time.Second // a lane that lived this long starts anew
 	paceMin  = 50 * time.Millisecond
 	paceMax  = 2 * time.Second
+
+	declineMin = time.Second
+	declineMax = 30 * time.Second
 )
 
 // pacer spaces the lanes of one class. The first two follow at once.
 type pacer struct {
-	last  time.Time
-	delay time.Duration
+	last     time.Time
+	delay    time.Duration
+	declined bool          // the last lane was
+	pause    time.Duration // after it, if so
 }
 
 // ready returns when the next lane may start.
-func (p *pacer) ready() time.Time { return p.last.Add(p.delay) }
+func (p *pacer) ready() time.Time { return p.last.Add(max(p.delay, p.pause)) }
 
 // started notes that a lane starts.
 func (p *pacer) started(now time.Time) {
@@ -57,5 +63,17 @@ func (p *pacer) started(now time.Time) {
 	} else {
 		p.delay = min(max(2*p.delay, paceMin), paceMax)
 	}
-	p.last = now
+	if !p.declined {
+		p.pause = 0
+	}
+	p.last, p.declined = now, false
 }
+
+// decline notes that the last lane was declined.
+func (p *pacer) decline() {
+	p.declined = true
+	p.pause = min(max(2*p.pause, declineMin), declineMax)
+}
+
+// hurry forgets what was declined: the other end may be another one now.
+func (p *pacer) hurry() { p.declined, p.pause = false, 0 }

@@ -50,3 +50,38 @@ func TestPacer(t *testing.T) {
 		}
 	})
 }
+
+// What the ends do not agree on is tried again ever later, and at once where
+// something may have changed.
+func TestPacerDeclines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pacer
+		wait := func() time.Duration {
+			d := max(time.Until(p.ready()), 0)
+			time.Sleep(d)
+			p.started(time.Now())
+			return d
+		}
+		wait()
+		for i, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
+			p.decline()
+			if got := wait(); got != want*time.Second {
+				t.Errorf("wait %d: %v", i, got)
+			}
+		}
+		p.decline()
+		p.hurry()
+		if got := wait(); got != 0 {
+			t.Errorf("with a new connection: %v", got)
+		}
+		p.decline()
+		wait()
+		if got := wait(); got > paceMax { // the one before was taken
+			t.Errorf("after agreement: %v", got)
+		}
+		p.decline()
+		if got := wait(); got > declineMin+paceMax {
+			t.Errorf("anew: %v", got)
+		}
+	})
+}

@@ -111,6 +111,9 @@ func (p *Peer) adopt(k *link, h *header) error {
 	victims := p.takeAll()
 	k.since = time.Now()
 	p.link, p.settled, p.retryAt = k, 0, time.Time{}
+	for class := range p.pace {
+		p.pace[class].hurry()
+	}
 	if k.dialed {
 		p.lastLink = k.since
 	} else if p.cancelDial != nil {

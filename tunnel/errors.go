@@ -155,6 +155,9 @@ func dialError(err error, own Fingerprint) error {
 	refused := func() error {
 		return fmt.Errorf("%w: it does not know this gateway's key; its configuration needs the fingerprint %v", ErrRefused, own)
 	}
+	noALPN := func() error {
+		return fmt.Errorf("%w: %w: it does not speak %q; if it is one of yours, upgrade the older of the two", ErrProtocol, ReasonVersion, alpn)
+	}
 	switch {
 	case errors.Is(err, ErrWrongKey), errors.Is(err, ErrRefused), errors.Is(err, ErrProtocol):
 		return err
@@ -164,7 +167,7 @@ func dialError(err error, own Fingerprint) error {
 		case alertBadCertificate:
 			return refused()
 		case alertNoALPN:
-			return fmt.Errorf("%w: it does not offer %q", ErrProtocol, alpn)
+			return noALPN()
 		}
 	}
 	// crypto/tls gives the alerts of a TCP peer no type of their own.
@@ -173,7 +176,7 @@ func dialError(err error, own Fingerprint) error {
 		case alertBadCertificate.Error():
 			return refused()
 		case alertNoALPN.Error():
-			return fmt.Errorf("%w: it does not offer %q", ErrProtocol, alpn)
+			return noALPN()
 		}
 	}
 	if e, ok := errors.AsType[*quic.ApplicationError](err); ok && e.Remote {

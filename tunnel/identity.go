@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -77,26 +78,28 @@ func (t *Tunnel) dialTLS(want Fingerprint) *tls.Config {
 	})
 }
 
-// listenTLS is the configuration for being called by any configured peer.
-func (t *Tunnel) listenTLS() *tls.Config {
+// listenTLS is the configuration for being called by any configured peer. Who is
+// turned away in the handshake is given to note.
+func (t *Tunnel) listenTLS(note func(from net.Addr, err error)) *tls.Config {
 	verify := func(from net.Addr) func(tls.ConnectionState) error {
 		return func(cs tls.ConnectionState) error {
 			got, err := fingerprintIn(cs)
+			if err == nil && t.known[got] == nil {
+				err = fmt.Errorf("%w: fingerprint %v", ErrUnknownPeer, got)
+			}
 			if err != nil {
-				t.refused.note(from, err)
-				return err
+				note(from, err)
 			}
-			if t.known[got] == nil {
-				err := fmt.Errorf("%w: fingerprint %v", ErrUnknownPeer, got)
-				t.refused.note(from, err)
-				return err
-			}
-			return nil
+			return err
 		}
 	}
 	conf := tlsConfig(t.cert, verify(nil))
 	conf.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-		return tlsConfig(t.cert, verify(hello.Conn.RemoteAddr())), nil
+		from := hello.Conn.RemoteAddr()
+		if !slices.Contains(hello.SupportedProtos, alpn) { // the handshake answers with an alert
+			note(from, fmt.Errorf("%w: %w: it offers %q, not %q; if it is one of yours, upgrade the older of the two", ErrProtocol, ReasonVersion, hello.SupportedProtos, alpn))
+		}
+		return tlsConfig(t.cert, verify(from)), nil
 	}
 	return conf
 }

@@ -130,6 +130,16 @@ func (l *Lane) sends() {
 	}
 }
 
+// Decline ends the lane as Close does, because the two ends do not understand each
+// other: the other end still reads what was written and so can tell why. The next
+// lane of the class is not opened by this end before a second has passed since
+// this one began, after each further one that is declined twice as long, up to 30 s,
+// or when there is a new connection.
+func (l *Lane) Decline() error {
+	l.peer.declined(l.class)
+	return l.Close()
+}
+
 // Class returns the lane's class.
 func (l *Lane) Class() Class { return l.class }
 

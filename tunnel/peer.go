@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -255,7 +256,7 @@ func (p *Peer) anyLane() *Lane {
 // note records that the peer is connected.
 func (p *Peer) note(c Carrier, remote net.Addr, dialed bool) {
 	if !p.connected || c == QUIC {
-		p.t.cfg.Logger.Info("peer connected", "peer", p.cfg.Name, "carrier", c.String(), "remote", remote.String(), "dialed", dialed)
+		p.log("peer connected", "peer", p.cfg.Name, "carrier", c.String(), "remote", remote.String(), "dialed", dialed)
 	}
 	if !p.connected {
 		p.connected, p.since = true, time.Now()
@@ -271,7 +272,27 @@ func (p *Peer) lost(err error) {
 	}
 	p.connected, p.since = false, time.Now()
 	p.lastErr = &PeerError{p.cfg.Name, "stay connected", err}
-	p.t.cfg.Logger.Info("peer disconnected", "peer", p.cfg.Name, "err", err)
+	p.log("peer disconnected", "peer", p.cfg.Name, "err", err)
+}
+
+// log logs what happened to a connection. mu is held. Between ends that do not
+// understand each other connections come and go until one of the two is another
+// program, of which everything has been said.
+func (p *Peer) log(what string, args ...any) {
+	level := slog.LevelInfo
+	for class := range p.pace {
+		if p.pace[class].pause > 0 {
+			level = slog.LevelDebug
+		}
+	}
+	p.t.cfg.Logger.Log(p.t.ctx, level, what, args...)
+}
+
+// declined is called by a lane that was declined at this end.
+func (p *Peer) declined(class Class) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pace[class].decline()
 }
 
 // failed records a call that failed, and logs the first of each kind.

@@ -68,7 +68,7 @@ func (t *Tunnel) listenQUIC() error {
 	}
 	conf := t.quicConfig()
 	conf.MaxIncomingStreams = maxStreams
-	ln, err := t.transport.Listen(t.listenTLS(), conf)
+	ln, err := t.transport.Listen(t.listenTLS(t.refused.note), conf)
 	if err != nil {
 		return err
 	}
@@ -146,6 +146,9 @@ func (t *Tunnel) serveQUIC(conn *quic.Conn) {
 			t.wg.Go(func() { k.serveStream(p, s) })
 		}
 	}
+	if reset := resetOf(err); reset.Remote && reset.Reason == ReasonVersion {
+		t.refused.note(conn.RemoteAddr(), fmt.Errorf("%w: peer %q, which does not open lanes of version %d; upgrade the older of the two", reset, p.cfg.Name, laneVersion))
+	}
 }
 
 // serveStream reads the header of a lane that the peer opened, and offers it.
@@ -154,6 +157,9 @@ func (k *link) serveStream(p *Peer, s *quic.Stream) {
 	s.SetReadDeadline(time.Now().Add(handshakeTimeout))
 	h, err := readHeader(s)
 	s.SetReadDeadline(time.Time{})
+	if errors.Is(err, ErrProtocol) {
+		p.t.refused.note(k.conn.RemoteAddr(), err)
+	}
 	if err == nil {
 		if err = p.adopt(k, &h); err != nil {
 			k.close(reasonOf(err))
@@ -273,7 +279,11 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort, answered func(
 	k := p.newLink(conn, true)
 	k.release = release
 	if err := readWelcome(ctx, conn); err != nil {
-		k.close(ReasonProtocol)
+		why := reasonOf(err)
+		if why == ReasonUnknown {
+			why = ReasonProtocol
+		}
+		k.close(why)
 		return nil, err
 	}
 	calling.settle(true)
@@ -292,10 +302,10 @@ func readWelcome(ctx context.Context, conn *quic.Conn) error {
 	if err != nil {
 		return err
 	}
-	if len(b) == 0 || b[0] != laneVersion {
-		return fmt.Errorf("%w: lane version %x, not %d", ErrProtocol, b, laneVersion)
+	if len(b) == 0 {
+		return fmt.Errorf("%w: no welcome", ErrProtocol)
 	}
-	return nil
+	return checkVersion(b[0])
 }
 
 // A quicStream is a lane's stream.

@@ -72,7 +72,6 @@ func (h *halfOpen) leave(a netip.Addr) {
 
 // acceptTCP is the listening side.
 func (t *Tunnel) acceptTCP() {
-	conf := t.listenTLS()
 	pause := backoff{min: 5 * time.Millisecond, max: time.Second}
 	for {
 		conn, err := t.tcpLn.AcceptTCP()
@@ -93,7 +92,7 @@ func (t *Tunnel) acceptTCP() {
 		}
 		t.wg.Go(func() {
 			defer t.halfTCP.leave(from)
-			if err := t.serveTCP(conn, conf); err != nil {
+			if err := t.serveTCP(conn); err != nil {
 				resetTCP(conn)
 			}
 		})
@@ -102,25 +101,28 @@ func (t *Tunnel) acceptTCP() {
 
 // serveTCP finds out who calls and for what, and offers the lane to that peer.
 // The caller closes the connection if there is an error.
-func (t *Tunnel) serveTCP(conn *net.TCPConn, conf *tls.Config) error {
+func (t *Tunnel) serveTCP(conn *net.TCPConn) error {
 	stop := context.AfterFunc(t.ctx, func() { resetTCP(conn) })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	tuneTCP(conn)
 
 	carrier, rw, noted := TLS, net.Conn(conn), false
+	note := func(from net.Addr, err error) {
+		t.refused.note(from, err)
+		noted = true
+	}
 	var claimed Fingerprint
 	var err error
 	if t.allows(Plain) {
 		carrier = Plain
 		claimed, err = t.readPlain(conn)
 	} else {
-		tc := tls.Server(conn, conf)
+		tc := tls.Server(conn, t.listenTLS(note))
 		rw = tc
 		if err = tc.HandshakeContext(t.ctx); err == nil {
 			claimed, err = fingerprintIn(tc.ConnectionState())
 		}
-		noted = errors.Is(err, ErrUnknownPeer) || errors.Is(err, ErrProtocol) // by listenTLS
 	}
 	var h header
 	if err == nil {
@@ -133,7 +135,7 @@ func (t *Tunnel) serveTCP(conn *net.TCPConn, conf *tls.Config) error {
 	if err != nil {
 		// A peer that made several calls gives up those that it does not choose.
 		if !noted && (p == nil || errors.Is(err, ErrProtocol)) {
-			t.refused.note(conn.RemoteAddr(), err)
+			note(conn.RemoteAddr(), err)
 		}
 		if errors.Is(err, ErrProtocol) || errors.Is(err, ErrUnknownPeer) {
 			t.answer(rw, carrier, reasonOf(err), true)
@@ -269,7 +271,7 @@ func (p *Peer) openTCP(rw io.ReadWriter, c Carrier, h header) error {
 	}
 	switch {
 	case answer[0] != laneVersion:
-		return fmt.Errorf("%w: lane version %d, not %d", ErrProtocol, answer[0], laneVersion)
+		return checkVersion(answer[0])
 	case answer[1] != 0:
 		return fmt.Errorf("%w: %w", ErrRefused, Reason(answer[1]))
 	}

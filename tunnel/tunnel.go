@@ -242,8 +242,8 @@ func readHeader(r io.Reader) (h header, err error) {
 	if _, err := io.ReadFull(r, b[:]); err != nil {
 		return header{}, err
 	}
-	if b[0] != laneVersion {
-		return header{}, fmt.Errorf("%w: lane version %d, not %d: %w", ErrProtocol, b[0], laneVersion, ReasonVersion)
+	if err := checkVersion(b[0]); err != nil {
+		return header{}, err
 	}
 	if h.class = Class(b[1]); h.class >= NumClasses {
 		return header{}, fmt.Errorf("%w: lane of class %d: %w", ErrProtocol, b[1], ReasonProtocol)
@@ -251,4 +251,17 @@ func readHeader(r io.Reader) (h header, err error) {
 	copy(h.instance[:], b[2:])
 	h.epoch = binary.BigEndian.Uint64(b[10:])
 	return h, nil
+}
+
+// checkVersion returns an error that matches ErrProtocol and ReasonVersion unless
+// the other end has the same form of headers.
+func checkVersion(there byte) error {
+	if there == laneVersion {
+		return nil
+	}
+	older := "this one"
+	if there < laneVersion {
+		older = "the other one"
+	}
+	return fmt.Errorf("%w: %w: lanes of version %d here, %d there; upgrade %s", ErrProtocol, ReasonVersion, laneVersion, there, older)
 }

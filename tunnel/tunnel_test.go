@@ -48,15 +48,37 @@ func TestRefusedIsQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		r := refused{log: slog.New(slog.NewTextHandler(&out, nil))}
-		for range 1000 {
-			r.note(&net.UDPAddr{Port: 1}, ErrUnknownPeer)
-			time.Sleep(25 * time.Millisecond)
+		note := func(port int, err error, times int) {
+			for range times {
+				r.note(&net.UDPAddr{Port: port}, err)
+				time.Sleep(25 * time.Millisecond)
+			}
 		}
-		if n := strings.Count(out.String(), "\n"); n != 3 || r.count() != 1000 {
-			t.Errorf("%d lines in 25 s, %d counted", n, r.count())
+		lines := func(want int) {
+			t.Helper()
+			if n := strings.Count(out.String(), "\n"); n != want {
+				t.Errorf("%d lines, want %d\n%s", n, want, &out)
+			}
+			out.Reset()
 		}
+		note(1, ErrUnknownPeer, 1000) // 25 s: at 0 and 10
 		if !strings.Contains(out.String(), "more_since_last=399") {
 			t.Error(out.String())
+		}
+		lines(2)
+		note(2, ErrUnknownPeer, 2000) // 75 s: at 30 and 70
+		lines(2)
+		note(2, ErrProtocol, 400) // something else: at 80
+		lines(1)
+		if r.count() != 3400 {
+			t.Errorf("%d counted", r.count())
+		}
+		for range 50 {
+			note(2, ErrProtocol, 1)
+			time.Sleep(refusedMost)
+		}
+		if n := strings.Count(out.String(), "\n"); n < 48 {
+			t.Errorf("%d lines in 50 h", n)
 		}
 	})
 }

@@ -62,6 +62,23 @@ const helloEnds = 1
 // ErrHello tells that a peer's Hello cannot be understood or agreed with.
 var ErrHello = errors.New("wire: no agreement with the peer")
 
+// Versions are those of this specification that an end speaks, inclusive.
+type Versions struct{ Min, Max uint8 }
+
+// String returns "1 to 2".
+func (v Versions) String() string { return fmt.Sprintf("%d to %d", v.Min, v.Max) }
+
+// A VersionError tells that two ends have no version in common. It matches
+// [ErrHello].
+type VersionError struct{ Here, There Versions }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("versions %v here, %v there", e.Here, e.There)
+}
+
+// Is makes errors.Is see ErrHello.
+func (e *VersionError) Is(target error) bool { return target == ErrHello }
+
 // AppendHello appends h to dst.
 func AppendHello(dst []byte, h Hello) []byte {
 	dst = append(dst, magic...)
@@ -76,9 +93,14 @@ func AppendHello(dst []byte, h Hello) []byte {
 	return append(dst, byte(b2i(h.Ends))*helloEnds)
 }
 
+// Versions returns those that the end speaks which says h.
+func (h Hello) Versions() Versions { return Versions{h.Min, h.Max} }
+
 // ParseHello parses the Hello at the start of b and returns its length n,
 // HelloLen1 or HelloLen. The error is ErrShort where b is only the beginning of
-// one.
+// one, and else matches ErrHello. The limits may be any: those of another version
+// may have other bounds, so Negotiate looks at them once it knows that there is a
+// common one.
 func ParseHello(b []byte) (h Hello, n int, err error) {
 	if k := min(len(b), len(magic)); !bytes.Equal(b[:k], magic[:k]) {
 		return Hello{}, 0, fmt.Errorf("%w: the peer is not a sheaf gateway", ErrHello)
@@ -93,9 +115,6 @@ func ParseHello(b []byte) (h Hello, n int, err error) {
 	if h.Min == 0 || h.Min > h.Max {
 		return Hello{}, 0, fmt.Errorf("%w: versions %d to %d", ErrHello, h.Min, h.Max)
 	}
-	if err := h.Limits.Check(); err != nil {
-		return Hello{}, 0, err
-	}
 	if h.Max == 1 {
 		return h, HelloLen1, nil
 	}
@@ -107,13 +126,18 @@ func ParseHello(b []byte) (h Hello, n int, err error) {
 	return h, HelloLen, nil
 }
 
-// Negotiate returns the version and the limits that both ends will use.
-func Negotiate(a, b Hello) (version uint8, limits Limits, err error) {
-	version = min(a.Max, b.Max)
-	if version < max(a.Min, b.Min) {
-		return 0, Limits{}, fmt.Errorf("%w: versions %d to %d here, %d to %d there", ErrHello, a.Min, a.Max, b.Min, b.Max)
+// Negotiate returns the version and the limits that both ends will use, of the
+// Hello written here and the one read. The error is a *VersionError, or matches
+// ErrHello where a limit is outside its absolute bounds.
+func Negotiate(here, there Hello) (version uint8, limits Limits, err error) {
+	version = min(here.Max, there.Max)
+	if version < max(here.Min, there.Min) {
+		return 0, Limits{}, &VersionError{here.Versions(), there.Versions()}
 	}
-	l, other := a.Limits, b.Limits
+	if err := there.Limits.Check(); err != nil {
+		return 0, Limits{}, err
+	}
+	l, other := here.Limits, there.Limits
 	theirs := other.fields()
 	for i, v := range l.fields() {
 		*v = min(*v, *theirs[i])

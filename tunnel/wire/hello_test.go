@@ -8,8 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestParseHelloErrors(t *testing.T) {
-	good := Hello{Min: 2, Max: 2, Limits: DefaultLimits}
+// TestHelloErrors goes as far as a greeting does: what is wrong is told by
+// ParseHello or, of the limits, by Negotiate.
+func TestHelloErrors(t *testing.T) {
+	good := Hello{Min: 1, Max: 2, Limits: DefaultLimits}
 	edit := func(change func(*Hello)) string {
 		h := good
 		change(&h)
@@ -55,6 +57,11 @@ func TestParseHelloErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, n, err := ParseHello([]byte(tt.in))
+			if err == nil {
+				if _, _, err = Negotiate(good, h); err != nil {
+					n = 0
+				}
+			}
 			if !errors.Is(err, tt.want) || (err == nil) != (tt.want == nil) {
 				t.Fatalf("error %v, want %v", err, tt.want)
 			}
@@ -144,6 +151,24 @@ func TestNegotiate(t *testing.T) {
 				t.Errorf("%s: version %d, %+v, %v", tt.name, version, limits, err)
 			}
 		}
+	}
+}
+
+// A version that is not in common is told before anything else: the limits of
+// another version may mean something else.
+func TestVersionBeforeLimits(t *testing.T) {
+	here, there := Hello{Min: 2, Max: 2, Limits: DefaultLimits}, Hello{Min: 3, Max: 4}
+	h, _, err := ParseHello(AppendHello(nil, there))
+	if err != nil || h != there {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	_, _, err = Negotiate(here, h)
+	e, ok := errors.AsType[*VersionError](err)
+	if !ok || e.Here != here.Versions() || e.There != there.Versions() || !errors.Is(err, ErrHello) {
+		t.Fatalf("error %v", err)
+	}
+	if want := "versions 2 to 2 here, 3 to 4 there"; err.Error() != want {
+		t.Errorf("%q, not %q", err, want)
 	}
 }
 
