@@ -69,6 +69,7 @@ type peer struct {
 	name    string
 	tunnel  *tunnel.Peer
 	links   [tunnel.NumClasses]*link
+	discord discord // of the two ends, if any
 	allowed atomic.Pointer[bart.Lite]
 	refused atomic.Uint64
 }
@@ -220,14 +221,14 @@ func (g *Gateway) addPeer(pc *Peer) error {
 	for i := range p.links {
 		class := tunnel.Class(i)
 		l := &link{
-			peer: p.name, class: class, lane: lane,
+			peer: p.name, class: class, lane: lane, discord: &p.discord,
 			accept: func(packets [][]byte) { g.deliver(p, packets) },
 			stall:  g.cfg.Stall.or(2 * time.Second),
 			clock:  func() time.Duration { return time.Since(g.since) },
 			queue:  newQueue(limit, g.cfg.Queue.Time.or(500*time.Millisecond)),
 			path:   way,
 			log:    g.log,
-			self:   wire.Hello{Instance: g.instance, Ends: g.stack != nil},
+			self:   ownHello(g.instance, g.stack != nil),
 		}
 		if g.stack != nil {
 			l.opened = g.stack.Retry
@@ -343,7 +344,7 @@ func (g *Gateway) route(now time.Duration, packet []byte) {
 		return
 	}
 	l := p.links[g.router.class(packet)]
-	if !l.up.Load() && !p.tunnel.Status().Connected {
+	if l.health.away(now) > l.stall {
 		g.refuse(now, packet)
 		return
 	}

@@ -34,14 +34,21 @@ func newKey(t testing.TB, path string) tunnel.Fingerprint {
 
 func start(t testing.TB, text string) *site {
 	t.Helper()
+	return startWith(t, text, slog.New(slog.DiscardHandler), func(*Gateway) {})
+}
+
+// startWith is start of a gateway that is changed before it runs.
+func startWith(t testing.TB, text string, log *slog.Logger, change func(*Gateway)) *site {
+	t.Helper()
 	cfg, err := ParseConfig([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := New(cfg, slog.New(slog.DiscardHandler))
+	g, err := New(cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(g)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
@@ -76,11 +83,20 @@ func freePort(t testing.TB) string {
 // returned ends at the server.
 func userspace(t testing.TB, server net.Addr, carrier string) (clients, broker *site, address string) {
 	t.Helper()
+	texts, local := userspaceTexts(t, server, carrier)
+	broker, clients = start(t, texts[1]), start(t, texts[0])
+	return clients, broker, local
+}
+
+// userspaceTexts returns the configurations of two gateways without devices, the
+// clients' first, and the address that clients connect to.
+func userspaceTexts(t testing.TB, server net.Addr, carrier string) (texts [2]string, address string) {
+	t.Helper()
 	dir := t.TempDir()
 	keys := [2]string{filepath.Join(dir, "clients.key"), filepath.Join(dir, "broker.key")}
 	prints := [2]tunnel.Fingerprint{newKey(t, keys[0]), newKey(t, keys[1])}
 	listen, local := freePort(t), freePort(t)
-	broker = start(t, fmt.Sprintf(`
+	texts[1] = fmt.Sprintf(`
 key = %q
 listen = %q
 control = "off"
@@ -92,8 +108,8 @@ allowed = ["10.99.0.1/32"]
 [terminate]
 prefixes = ["10.2.0.10/32"]
 map = { "10.2.0.10:1883" = %q }
-`, keys[1], listen, carrier, prints[0], server))
-	clients = start(t, fmt.Sprintf(`
+`, keys[1], listen, carrier, prints[0], server)
+	texts[0] = fmt.Sprintf(`
 key = %q
 control = "off"
 carrier = [%q]
@@ -106,8 +122,8 @@ allowed = ["10.2.0.0/24"]
 [[forward]]
 from = "tcp:%s"
 to = "10.2.0.10:1883"
-`, keys[0], carrier, prints[1], listen, local))
-	return clients, broker, local
+`, keys[0], carrier, prints[1], listen, local)
+	return texts, local
 }
 
 func echoServer(t testing.TB) net.Addr {

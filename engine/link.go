@@ -28,6 +28,7 @@ type stream interface {
 	// Suspect has another carrier taken, if small packets pass and large ones may not.
 	Suspect()
 	Reset(error)
+	Decline() error
 }
 
 // A link is one lane of a peer over all its epochs.
@@ -43,15 +44,15 @@ type link struct {
 	queue  *queue
 	path   *path // shared by the lanes of the peer
 	log    *slog.Logger
-	self   wire.Hello // what this end says of itself
+	self   wire.Hello // what this end says in its greeting
 
 	streams streams // of the goroutine that runs the link
 
-	up       atomic.Bool
+	health   health
+	discord  *discord     // the peer's, of all its lanes
 	overhead atomic.Int64 // about what a carrier packet adds, bytes
 	epochs   atomic.Uint64
 	mu       sync.Mutex
-	ended    error      // why the last epoch ended
 	totals   laneTotals // of the epochs that ended
 	now      *epoch     // nil between epochs
 }
@@ -93,14 +94,15 @@ func (l *link) run(ctx context.Context) {
 			continue // the tunnel paces its attempts
 		}
 		err = l.epoch(ctx, s)
-		l.up.Store(false)
-		s.Reset(err)
+		if discordant(err) {
+			_ = s.Decline()
+		} else {
+			s.Reset(err)
+		}
 		l.queue.clear()
-		l.mu.Lock()
-		l.ended = err
-		l.mu.Unlock()
+		again := l.health.end(l.clock(), err)
 		if ctx.Err() == nil {
-			l.log.Info("epoch ended", "peer", l.peer, "lane", l.class, "why", err)
+			l.tell(err, again)
 		}
 	}
 }
@@ -112,7 +114,7 @@ var (
 	// packets that carry them.
 	ErrPath = fmt.Errorf("no progress: %w", tunnel.ReasonPath)
 	// ErrPeer is wrapped by the errors that are the peer's fault.
-	ErrPeer = fmt.Errorf("peer's fault: %w", tunnel.ReasonCorrupt)
+	ErrPeer = errors.New("peer's fault")
 	// ErrOwn is wrapped by the errors that are this program's fault: the epoch
 	// ends, and the gateway goes on.
 	ErrOwn = errors.New("own fault")
@@ -120,7 +122,14 @@ var (
 
 // epoch runs one epoch over s and returns why it ended, always an error.
 func (l *link) epoch(ctx context.Context, s stream) error {
-	lane, err := l.greet(s)
+	theirs, limits, err := greet(s, l.self)
+	if err != nil {
+		return err
+	}
+	l.reset(l.streams.greeted(theirs))
+	cfg := l.lane
+	cfg.Limits = limits
+	lane, err := aggregate.NewLane(cfg)
 	if err != nil {
 		return err
 	}
@@ -129,9 +138,12 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 	l.now = e
 	l.mu.Unlock()
 	l.epochs.Add(1)
-	l.up.Store(true)
+	l.health.begin(l.clock())
 	if l.opened != nil {
 		l.opened()
+	}
+	if l.discord.settle() {
+		l.log.Info("the peer is understood again", "peer", l.peer)
 	}
 	defer e.retire()
 
@@ -155,50 +167,6 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 	return err
 }
 
-// greet exchanges Hellos and returns a lane with the limits agreed on.
-func (l *link) greet(s stream) (*aggregate.Lane, error) {
-	hello := l.self
-	hello.Min, hello.Max, hello.Limits = wire.Version, wire.Version, wire.DefaultLimits
-	_ = s.SetReadDeadline(time.Now().Add(helloTimeout))
-	_ = s.SetWriteDeadline(time.Now().Add(helloTimeout))
-	if _, err := s.Write(wire.AppendHello(nil, hello)); err != nil {
-		return nil, fmt.Errorf("write hello: %w", err)
-	}
-	theirs, err := readHello(s)
-	if err != nil {
-		return nil, err
-	}
-	cfg := l.lane
-	if _, cfg.Limits, err = wire.Negotiate(hello, theirs); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrPeer, err)
-	}
-	_ = s.SetReadDeadline(time.Time{})
-	l.reset(l.streams.greeted(theirs))
-	return aggregate.NewLane(cfg)
-}
-
-// readHello reads the peer's Hello, whatever version it speaks.
-func readHello(r io.Reader) (wire.Hello, error) {
-	var buf [wire.HelloLen]byte
-	if _, err := io.ReadFull(r, buf[:wire.HelloLen1]); err != nil {
-		return wire.Hello{}, fmt.Errorf("read hello: %w", err)
-	}
-	h, _, err := wire.ParseHello(buf[:wire.HelloLen1])
-	if errors.Is(err, wire.ErrShort) {
-		if _, err := io.ReadFull(r, buf[wire.HelloLen1:]); err != nil {
-			return wire.Hello{}, fmt.Errorf("read hello: %w", err)
-		}
-		h, _, err = wire.ParseHello(buf[:])
-	}
-	if err != nil {
-		return wire.Hello{}, fmt.Errorf("%w: %w", ErrPeer, err)
-	}
-	return h, nil
-}
-
-// helloTimeout bounds the wait for a peer's Hello.
-const helloTimeout = 10 * time.Second
-
 // read rebuilds what the peer sends until the stream ends.
 func (e *epoch) read() error {
 	var held []byte // the beginning of a frame
@@ -216,7 +184,7 @@ func (e *epoch) read() error {
 				return frameErr
 			}
 			if frameErr != nil {
-				return fmt.Errorf("%w: %w", ErrPeer, frameErr)
+				return fmt.Errorf("%w: %w: %w", ErrPeer, frameReason(frameErr), frameErr)
 			}
 			rest = rest[used:]
 		}

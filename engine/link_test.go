@@ -16,6 +16,7 @@ import (
 
 	"sheaf/engine/aggregate"
 	"sheaf/parsers/builtin"
+	"sheaf/tunnel"
 	"sheaf/tunnel/wire"
 )
 
@@ -23,12 +24,13 @@ import (
 // delay, unless the wire is cut; a writer waits while more than a window is
 // under way.
 type wireEnd struct {
-	out, in *halfWire
-	reset   chan struct{}
-	once    *sync.Once
-	why     *error // of the reset, once it is closed
-	narrow  *atomic.Bool
-	suspect *atomic.Int64 // how often either end said so
+	out, in  *halfWire
+	reset    chan struct{}
+	once     *sync.Once
+	why      *error // of the reset, once it is closed
+	narrow   *atomic.Bool
+	suspect  *atomic.Int64 // how often either end said so
+	declined atomic.Bool
 }
 
 type halfWire struct {
@@ -41,6 +43,8 @@ type halfWire struct {
 	largest  int  // more at once does not arrive, nor does what follows; 0 for any
 	window   int
 	deadline time.Time // of the writer
+	until    time.Time // the reader's
+	ended    bool      // behind the chunks
 }
 
 type chunk struct {
@@ -113,19 +117,36 @@ func (w *wireEnd) Read(p []byte) (int, error) {
 			t := time.NewTimer(wait)
 			defer t.Stop()
 			due = t.C
+		} else if h.ended {
+			h.mu.Unlock()
+			return 0, io.EOF
 		}
 		changed := h.changed
+		var expired <-chan time.Time
+		if !h.until.IsZero() {
+			t := time.NewTimer(time.Until(h.until))
+			defer t.Stop()
+			expired = t.C
+		}
 		h.mu.Unlock()
 		select {
 		case <-changed:
 		case <-due:
+		case <-expired:
+			return 0, os.ErrDeadlineExceeded
 		case <-w.reset:
 			return 0, fmt.Errorf("%w: %w", io.ErrUnexpectedEOF, *w.why)
 		}
 	}
 }
 
-func (w *wireEnd) SetReadDeadline(time.Time) error { return nil }
+func (w *wireEnd) SetReadDeadline(t time.Time) error {
+	w.in.mu.Lock()
+	w.in.until = t
+	w.in.change()
+	w.in.mu.Unlock()
+	return nil
+}
 
 func (w *wireEnd) SetWriteDeadline(t time.Time) error {
 	w.out.mu.Lock()
@@ -145,6 +166,16 @@ func (w *wireEnd) Reset(why error) {
 	})
 }
 
+// Decline leaves what was written for the other end to read, and then its end.
+func (w *wireEnd) Decline() error {
+	w.declined.Store(true)
+	w.out.mu.Lock()
+	w.out.ended = true
+	w.out.change()
+	w.out.mu.Unlock()
+	return nil
+}
+
 // A bench is two links over simulated streams, one epoch after the other.
 type bench struct {
 	t      *testing.T
@@ -160,6 +191,11 @@ type bench struct {
 }
 
 func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
+	return newBenchWith(t, func(int, *link) {}, wires...)
+}
+
+// newBenchWith is newBench with links that are changed before they run.
+func newBenchWith(t *testing.T, change func(i int, l *link), wires ...[2]*wireEnd) *bench {
 	b := &bench{t: t, begin: time.Now(), wires: wires}
 	var ctx context.Context
 	ctx, b.cancel = context.WithCancel(context.Background())
@@ -172,7 +208,7 @@ func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
 		b.ends[i] = &link{
 			peer: fmt.Sprint("peer", 1-i), lane: aggregate.Config{Registry: builtin.Registry()}, stall: 2 * time.Second,
 			clock: func() time.Duration { return b.clock(i) }, queue: newQueue(1<<20, 500*time.Millisecond),
-			path: ways[i], log: slog.New(slog.DiscardHandler),
+			path: ways[i], log: slog.New(slog.DiscardHandler), self: ownHello([8]byte{}, false), discord: &discord{},
 			open: func(ctx context.Context) (stream, error) {
 				select {
 				case s := <-b.next[i]:
@@ -189,6 +225,7 @@ func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
 				b.mu.Unlock()
 			},
 		}
+		change(i, b.ends[i])
 		b.all.Go(func() { b.ends[i].run(ctx) })
 	}
 	return b
@@ -307,9 +344,7 @@ func TestStallEndsTheEpoch(t *testing.T) {
 		if took := time.Since(cut); took < 2*time.Second || took > 3*time.Second {
 			t.Errorf("the epoch ended after %v", took)
 		}
-		b.ends[0].mu.Lock()
-		why := b.ends[0].ended
-		b.ends[0].mu.Unlock()
+		why := b.ends[0].health.last()
 		if !errors.Is(why, ErrStall) {
 			t.Errorf("it ended for %v", why)
 		}
@@ -417,25 +452,32 @@ func TestBackpressure(t *testing.T) {
 	})
 }
 
+// What is wrong in an epoch is told to the peer as what it is.
 func TestPeerThatSpeaksNonsense(t *testing.T) {
-	hello := wire.AppendHello(nil, wire.Hello{Min: wire.Version, Max: wire.Version, Limits: wire.DefaultLimits})
-	other := wire.AppendHello(nil, wire.Hello{Min: 9, Max: 9, Limits: wire.DefaultLimits})
-	for name, says := range map[string][]byte{
-		"no hello":  []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"),
-		"versions":  other,
-		"no frame":  append(hello[:len(hello):len(hello)], 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f),
-		"bad frame": append(hello[:len(hello):len(hello)], 0x10, 1, 2, 3, 4, 0xff, 0xff, 0xff, 0xff),
+	lane, err := aggregate.NewLane(aggregate.Config{Registry: builtin.Registry()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lane.Merger.Add(0, []byte{1, 2, 3})
+	wrong := lane.Merger.Flush(nil, 0, aggregate.FlushEnd)
+	wrong[1]++ // the first byte of the digest
+	for name, test := range map[string]struct {
+		says []byte
+		told tunnel.Reason
+	}{
+		"no frame": {[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, tunnel.ReasonMalformed},
+		"digest":   {wrong, tunnel.ReasonCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := wirePair(0, 1<<16)
-				if _, err := w[1].Write(says); err != nil {
+				if _, err := w[1].Write(append(wire.AppendHello(nil, ownHello([8]byte{}, false)), test.says...)); err != nil {
 					t.Fatal(err)
 				}
 				b := newBench(t)
 				defer b.stop()
 				err := b.ends[0].epoch(t.Context(), w[0])
-				if !errors.Is(err, ErrPeer) {
+				if reason, _ := errors.AsType[tunnel.Reason](err); !errors.Is(err, ErrPeer) || reason != test.told {
 					t.Errorf("error %v", err)
 				}
 			})
@@ -478,9 +520,7 @@ func TestOwnFaultEndsTheEpoch(t *testing.T) {
 		e.mu.Unlock()
 		b.send(0, "lost")
 		time.Sleep(5 * time.Second)
-		b.ends[0].mu.Lock()
-		why := b.ends[0].ended
-		b.ends[0].mu.Unlock()
+		why := b.ends[0].health.last()
 		if !errors.Is(why, ErrOwn) {
 			t.Errorf("the epoch ended for %v", why)
 		}

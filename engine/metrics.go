@@ -13,7 +13,8 @@ import (
 // The metrics, all read from a Status when they are asked for, so that counting
 // them costs the data path nothing.
 var (
-	metricUp       = metric("peer_up", "Whether the peer is connected.", "peer")
+	metricUp       = metric("peer_up", "Whether the peer is connected and all its lanes are up.", "peer")
+	metricLane     = metric("lane_up", "Whether an epoch runs on the lane, and is not one of many that do not last.", "peer", "lane")
 	metricPackets  = metric("packets_total", "IP packets, by direction (sent, received).", "peer", "direction")
 	metricBytes    = metric("bytes_total", "Bytes by direction and layer: ip before merging, frames after, wire with about what the carrier adds.", "peer", "direction", "layer")
 	metricFrames   = metric("frames_total", "Frames, by direction.", "peer", "direction")
@@ -46,6 +47,13 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	count := func(d *prometheus.Desc, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v, labels...)
 	}
+	state := func(d *prometheus.Desc, up bool, labels ...string) {
+		v := 0.0
+		if up {
+			v = 1
+		}
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
 	s := c.g.Status()
 	count(metricStray, float64(s.Unroutable))
 	for reason, n := range s.Losses.Reasons() {
@@ -53,11 +61,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(metricFaults, prometheus.GaugeValue, float64(len(s.Faults)))
 	for _, p := range s.Peers {
-		up := 0.0
-		if p.Up {
-			up = 1
-		}
-		out <- prometheus.MustNewConstMetric(metricUp, prometheus.GaugeValue, up, p.Name)
+		state(metricUp, p.Up, p.Name)
 		count(metricRefused, float64(p.Refused), p.Name)
 		for direction, t := range map[string]Traffic{"sent": p.Sent, "received": p.Received} {
 			count(metricPackets, float64(t.Packets), p.Name, direction)
@@ -68,6 +72,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		}
 		messages := map[[2]string]uint64{}
 		for _, l := range p.Lanes {
+			state(metricLane, l.Up, p.Name, l.Class)
 			count(metricEpochs, float64(l.Epochs), p.Name, l.Class)
 			count(metricDropped, float64(l.Dropped), p.Name, l.Class)
 			count(metricVerbatim, float64(l.Verbatim), p.Name, l.Class)

@@ -132,9 +132,7 @@ func TestWhatIsNotSuspect(t *testing.T) {
 			time.Sleep(c.after)
 			w[1].Reset(c.why)
 			time.Sleep(100 * time.Millisecond)
-			b.ends[0].mu.Lock()
-			err := b.ends[0].ended
-			b.ends[0].mu.Unlock()
+			err := b.ends[0].health.last()
 			if suspect := w[0].suspect.Load() > 0; !errors.Is(err, c.why) || suspect != c.suspect {
 				t.Errorf("%v after %v: ended for %v, suspect %v", c.why, c.after, err, suspect)
 			}

@@ -96,7 +96,7 @@ func TestPeerBeganAnew(t *testing.T) {
 				}
 				run := func(instance byte) [2]*wireEnd {
 					synctest.Wait()
-					b.ends[1].self = wire.Hello{Instance: [8]byte{instance}, Ends: ends}
+					b.ends[1].self = ownHello([8]byte{instance}, ends)
 					w := wirePair(time.Millisecond, 1<<16)
 					b.next[0] <- w[0]
 					b.next[1] <- w[1]

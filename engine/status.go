@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -56,12 +57,14 @@ type PeerStatus struct {
 	Endpoint    string        `json:"endpoint,omitempty"`
 	Dialed      bool          `json:"dialed"`   // this end called
 	Attempts    int           `json:"attempts"` // calls that failed since it was last up
-	Up          bool          `json:"up"`
+	Connected   bool          `json:"connected"`
+	Up          bool          `json:"up"` // connected, and all lanes are up
 	Carrier     string        `json:"carrier,omitempty"`
 	Remote      string        `json:"remote,omitempty"`
 	RTT         time.Duration `json:"rtt_ns,omitempty"`
 	Since       time.Time     `json:"since,omitzero"`
-	Error       string        `json:"error,omitempty"` // why it is not up, or was not
+	Error       string        `json:"error,omitempty"` // why it is not up, or was not connected before
+	Cause       Cause         `json:"cause,omitempty"` // the kind of that, while it is not up
 	Allowed     []string      `json:"allowed"`
 	Refused     uint64        `json:"refused"` // packets from addresses that the peer may not send from
 	Lanes       []LaneStatus  `json:"lanes"`
@@ -81,7 +84,8 @@ type Traffic struct {
 // A LaneStatus tells of one lane.
 type LaneStatus struct {
 	Class        string                `json:"class"`
-	Up           bool                  `json:"up"`
+	Up           bool                  `json:"up"`              // an epoch runs, and is not one of many that do not last
+	Fault        string                `json:"fault,omitempty"` // why it is not up
 	Epochs       uint64                `json:"epochs"`
 	Ended        string                `json:"ended,omitempty"` // why the last epoch ended
 	Dropped      uint64                `json:"dropped"`         // packets that waited too long
@@ -148,13 +152,26 @@ func (g *Gateway) Status() Status {
 func (g *Gateway) peerStatus(p *peer) PeerStatus {
 	t := p.tunnel.Status()
 	s := PeerStatus{
-		Name: p.name, Fingerprint: t.Fingerprint.String(), Endpoint: t.Endpoint, Dialed: t.Dialed, Attempts: t.Attempts, Up: t.Connected, Refused: p.refused.Load(), Since: t.Since,
+		Name: p.name, Fingerprint: t.Fingerprint.String(), Endpoint: t.Endpoint, Dialed: t.Dialed, Attempts: t.Attempts, Connected: t.Connected, Refused: p.refused.Load(), Since: t.Since,
+	}
+	err := t.LastError
+	if discord := p.discord.why(); discord != nil && t.Attempts == 0 {
+		err = discord
+	} else if t.Connected {
+		if fault := p.fault(time.Since(g.since)); fault != nil {
+			err = fault
+		} else {
+			s.Up = true
+		}
 	}
 	if t.Connected {
 		s.Carrier, s.Remote, s.RTT = t.Carrier.String(), t.Remote.String(), t.RTT
 	}
-	if t.LastError != nil {
-		s.Error = t.LastError.Error()
+	if err != nil {
+		s.Error = err.Error()
+	}
+	if !s.Up {
+		s.Cause = CauseOf(err)
 	}
 	for _, a := range g.Routes() {
 		if a.Peer == p.name {
@@ -171,6 +188,16 @@ func (g *Gateway) peerStatus(p *peer) PeerStatus {
 	return s
 }
 
+// fault returns what is wrong with the lanes, or nil.
+func (p *peer) fault(now time.Duration) error {
+	for _, l := range p.links {
+		if err := l.health.fault(now); err != nil {
+			return fmt.Errorf("%v lane: %w", l.class, err)
+		}
+	}
+	return nil
+}
+
 func (t *Traffic) add(o Traffic) {
 	t.Packets += o.Packets
 	t.Bytes += o.Bytes
@@ -181,18 +208,21 @@ func (t *Traffic) add(o Traffic) {
 
 func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
 	s := LaneStatus{
-		Class: l.class.String(), Up: l.up.Load(), Epochs: l.epochs.Load(),
+		Class: l.class.String(), Epochs: l.epochs.Load(),
 		Packets: sent.Packets, Waited: sent.Waited, Longest: sent.Longest,
 		Verbatim: sent.Verbatim, Contexts: sent.Contexts, Evicted: sent.Evicted,
 		Messages: map[MessageKind]uint64{},
 		Flushes:  map[string]uint64{}, Hits: map[string]uint64{}, Where: map[string]WhereTotal{},
 	}
 	s.Dropped, s.DroppedBytes = l.queue.drops()
-	l.mu.Lock()
-	if l.ended != nil {
-		s.Ended = l.ended.Error()
+	if err := l.health.last(); err != nil {
+		s.Ended = err.Error()
 	}
-	l.mu.Unlock()
+	if err := l.health.fault(time.Since(g.since)); err != nil {
+		s.Fault = err.Error()
+	} else {
+		s.Up = true
+	}
 	for _, r := range aggregate.Reasons() {
 		s.Flushes[r.String()] = sent.Flush(r)
 	}

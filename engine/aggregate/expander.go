@@ -83,7 +83,7 @@ func (x *Expander) expand(f wire.Frame) error {
 		return bad("length")
 	}
 	if x.digest != f.Digest {
-		return fmt.Errorf("%w: digest %08x, expected %08x", ErrFrame, x.digest, f.Digest)
+		return fmt.Errorf("%w: %08x, expected %08x", ErrDigest, x.digest, f.Digest)
 	}
 	if h.record {
 		x.out.learned(x.items)

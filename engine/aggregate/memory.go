@@ -13,6 +13,10 @@ import (
 // epoch is over; nothing of the frame was delivered.
 var ErrFrame = errors.New("aggregate: frame does not fit what is remembered")
 
+// ErrDigest tells that the packets of a frame came out other than they went in.
+// It matches [ErrFrame].
+var ErrDigest = fmt.Errorf("%w: digest mismatch", ErrFrame)
+
 func bad(what string) error { return fmt.Errorf("%w: %s", ErrFrame, what) }
 
 // A memory is what both ends of one direction of a lane remember: the writing

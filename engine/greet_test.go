@@ -1,0 +1,292 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sheaf/tunnel"
+	"sheaf/tunnel/wire"
+)
+
+// A record collects what is logged from INFO on.
+type record struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.b.Write(p)
+}
+
+func (r *record) log() *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
+
+// count returns how many lines have a text.
+func (r *record) count(text string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for line := range strings.Lines(r.b.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
+func helloOf(from, to uint8) wire.Hello {
+	return wire.Hello{Min: from, Max: to, Limits: wire.DefaultLimits}
+}
+
+// What a peer says in place of a Hello that agrees is told as what it is.
+func TestGreeting(t *testing.T) {
+	own := helloOf(2, 3)
+	narrow := own
+	narrow.Limits.Flows = 0
+	for name, test := range map[string]struct {
+		says   []byte
+		closes bool
+		after  time.Duration // how long it takes to tell
+		want   error         // nil for agreement
+		cause  Cause
+		text   string
+	}{
+		"same":             {says: wire.AppendHello(nil, own)},
+		"one in common":    {says: wire.AppendHello(nil, helloOf(3, 9))},
+		"older":            {says: wire.AppendHello(nil, helloOf(1, 1)), want: tunnel.ReasonVersion, cause: CauseNewer, text: "versions 2 to 3 here, 1 to 1 there"},
+		"newer":            {says: wire.AppendHello(nil, helloOf(4, 7)), want: tunnel.ReasonVersion, cause: CauseOlder, text: "versions 2 to 3 here, 4 to 7 there"},
+		"impossible":       {says: wire.AppendHello(nil, helloOf(3, 2)), want: wire.ErrHello, cause: CauseProtocol, text: "versions 3 to 2"},
+		"limit":            {says: wire.AppendHello(nil, narrow), want: wire.ErrHello, cause: CauseProtocol, text: "limit of flows is 0"},
+		"garbage":          {says: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
+		"a bit of garbage": {says: []byte("GE"), want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
+		"nothing, closed":  {closes: true, want: ErrRebuffed, cause: CauseVersion, text: "may be of another version"},
+		"half, closed":     {says: wire.AppendHello(nil, own)[:9], closes: true, want: ErrRebuffed, cause: CauseVersion, text: "may be of another version"},
+		"half":             {says: wire.AppendHello(nil, own)[:27], after: helloTimeout, want: ErrSilent, text: "no greeting within 10s"},
+		"silence":          {after: helloTimeout, want: ErrSilent, text: "no greeting within 10s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := wirePair(0, 1<<16)
+				if _, err := w[1].Write(test.says); err != nil {
+					t.Fatal(err)
+				}
+				if test.closes {
+					_ = w[1].Decline()
+				}
+				begin := time.Now()
+				_, _, err := greet(w[0], own)
+				if (err == nil) != (test.want == nil) || test.want != nil && !errors.Is(err, test.want) {
+					t.Fatalf("error %v", err)
+				}
+				if took := time.Since(begin); took != test.after {
+					t.Errorf("told after %v", took)
+				}
+				if err != nil && (!strings.Contains(err.Error(), test.text) || CauseOf(err) != test.cause) {
+					t.Errorf("%q, cause %q", err, CauseOf(err))
+				}
+				var said [wire.HelloLen]byte
+				if _, err := io.ReadFull(w[1], said[:]); err != nil || string(said[:]) != string(wire.AppendHello(nil, own)) {
+					t.Errorf("the peer reads %x, %v", said, err)
+				}
+			})
+		})
+	}
+}
+
+// A reset in place of a greeting is what programs of version 1 answer one that
+// they do not agree with; other resets are what they say.
+func TestGreetingReset(t *testing.T) {
+	for _, test := range []struct {
+		reset *tunnel.ResetError
+		cause Cause
+		text  string
+	}{
+		{&tunnel.ResetError{Reason: tunnel.ReasonCorrupt, Remote: true}, CauseNewer, "versions 2 to 3 here, 1 to 1 there"},
+		{&tunnel.ResetError{Reason: tunnel.ReasonUnknown, Remote: true}, CauseVersion, "may be of another version"},
+		{&tunnel.ResetError{Reason: tunnel.ReasonShutdown, Remote: true}, "", "the gateway stops"},
+		{&tunnel.ResetError{Reason: tunnel.ReasonCorrupt}, "", "digest"},
+	} {
+		err := rebuffed(helloOf(2, 3), &tunnel.PeerError{Peer: "x", Op: "read", Err: test.reset})
+		if !strings.Contains(err.Error(), test.text) || CauseOf(err) != test.cause {
+			t.Errorf("%v became %q, cause %q", test.reset, err, CauseOf(err))
+		}
+	}
+}
+
+// Two ends that do not agree say so once each, decline every lane so that the
+// other end can say so too, and carry traffic as soon as they agree.
+func TestDisagreement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var wires [][2]*wireEnd
+		for range 20 {
+			wires = append(wires, wirePair(20*time.Millisecond, 1<<16))
+		}
+		var logs [2]record
+		b := newBenchWith(t, func(i int, l *link) {
+			l.self, l.log = helloOf(uint8(1+i), uint8(1+i)), logs[i].log()
+		}, wires...)
+		defer b.stop()
+		time.Sleep(5 * time.Second)
+		now := time.Since(b.begin)
+		for i, l := range b.ends {
+			want := fmt.Sprintf("versions %d to %d here, %d to %d there", 1+i, 1+i, 2-i, 2-i)
+			if logs[i].count("level=WARN") != 1 || logs[i].count(want) != 1 || logs[i].count("") != 1 {
+				t.Errorf("end %d says\n%s", i, &logs[i].b)
+			}
+			if fault := l.health.fault(now); fault == nil || !strings.Contains(fault.Error(), want) || l.epochs.Load() != 0 || l.health.away(now) != now {
+				t.Errorf("end %d: fault %v, %d epochs, away %v", i, fault, l.epochs.Load(), l.health.away(now))
+			}
+			for k, w := range wires {
+				if !w[i].declined.Load() {
+					t.Errorf("end %d does not decline lane %d", i, k)
+				}
+			}
+		}
+	})
+}
+
+// The one of the two that is upgraded is heard of at once.
+func TestAgreementAfterAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := wirePair(0, 1<<16)
+		if _, err := w[1].Write(wire.AppendHello(nil, helloOf(200, 200))); err != nil {
+			t.Fatal(err)
+		}
+		var log record
+		b := newBenchWith(t, func(i int, l *link) {
+			if i == 0 {
+				l.log = log.log()
+				_, _, err := greet(w[0], l.self)
+				l.discord.news(err)
+			}
+		}, wirePair(0, 1<<16))
+		defer b.stop()
+		time.Sleep(time.Second)
+		b.send(0, "after")
+		time.Sleep(time.Second)
+		if got := fmt.Sprint(b.received(1)); got != "[after]" || log.count("understood again") != 1 {
+			t.Errorf("arrived: %s; log\n%s", got, &log.b)
+		}
+		if fault := b.ends[0].health.fault(time.Since(b.begin)); fault != nil {
+			t.Error(fault)
+		}
+	})
+}
+
+// A disagreement is told once, and again when it is another one.
+func TestDiscord(t *testing.T) {
+	older := &wire.VersionError{Here: wire.Versions{Min: 2, Max: 2}, There: wire.Versions{Min: 1, Max: 1}}
+	newer := &wire.VersionError{Here: wire.Versions{Min: 2, Max: 2}, There: wire.Versions{Min: 3, Max: 3}}
+	var d discord
+	for i, step := range []struct {
+		err  error
+		news bool
+	}{{ErrRebuffed, true}, {ErrRebuffed, false}, {older, true}, {ErrRebuffed, false}, {older, false}, {newer, true}} {
+		if got := d.news(step.err); got != step.news {
+			t.Errorf("step %d, %v: news %v", i, step.err, got)
+		}
+	}
+	if d.why() != newer || !d.settle() || d.settle() || d.why() != nil || !d.news(newer) {
+		t.Error("settled otherwise")
+	}
+}
+
+// Two gateways of which one is of another version: both say so, once, the peer is
+// not up although it is connected, and all is well as soon as the other is
+// upgraded.
+func TestVersionsOfGateways(t *testing.T) {
+	for _, carrier := range []string{"quic", "tls"} {
+		for other, role := range []string{"caller", "called"} {
+			t.Run(carrier+", the "+role+" is older", func(t *testing.T) {
+				texts, _ := userspaceTexts(t, echoServer(t), carrier)
+				var logs [2]record
+				var sites [2]*site
+				run := func(i int, hello wire.Hello) {
+					text := strings.Replace(texts[i], "[[peer]]", "metrics = \""+freePort(t)+"\"\n[[peer]]", 1)
+					sites[i] = startWith(t, text, logs[i].log(), func(g *Gateway) {
+						for _, p := range g.peers {
+							for _, l := range p.links {
+								l.self = hello
+							}
+						}
+					})
+				}
+				for i := 1; i >= 0; i-- {
+					version := uint8(8)
+					if i == other {
+						version = 7
+					}
+					run(i, helloOf(version, version))
+				}
+				status := func(i int) PeerStatus { return sites[i].g.Status().Peers[0] }
+				told := func(i int) bool { return logs[i].count("level=WARN") > 0 }
+				for deadline := time.Now().Add(15 * time.Second); !told(0) || !told(1); time.Sleep(20 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("nothing is told\n%s\n%s", &logs[0].b, &logs[1].b)
+					}
+				}
+				time.Sleep(1500 * time.Millisecond) // a second attempt
+				for i := range sites {
+					want, cause := "versions 8 to 8 here, 7 to 7 there", CauseNewer
+					if i == other {
+						want, cause = "versions 7 to 7 here, 8 to 8 there", CauseOlder
+					}
+					if logs[i].count("level=WARN") != 1 || logs[i].count(want) != 1 || logs[i].count("digest") > 0 {
+						t.Errorf("end %d logs\n%s", i, &logs[i].b)
+					}
+					s := status(i)
+					if s.Up || !strings.Contains(s.Error, want) || s.Cause != cause {
+						t.Errorf("end %d: %+v", i, s)
+					}
+					if out := scraped(t, sites[i]); strings.Count(out, "_up{") != 3 || strings.Count(out, "} 0\n") != 3 {
+						t.Errorf("end %d: %s", i, out)
+					}
+				}
+				sites[other].stop()
+				run(other, helloOf(8, 8))
+				waitUp(t, sites[0], sites[1])
+				for i := range sites {
+					if s := status(i); !s.Up || s.Cause != "" {
+						t.Errorf("after the upgrade, end %d: %+v", i, s)
+					}
+					if out := scraped(t, sites[i]); strings.Count(out, "_up{") != 3 || strings.Count(out, "} 1\n") != 3 {
+						t.Errorf("after the upgrade, end %d: %s", i, out)
+					}
+				}
+				if logs[1-other].count("understood again") != 1 {
+					t.Errorf("no word of the upgrade:\n%s", &logs[1-other].b)
+				}
+			})
+		}
+	}
+}
+
+// scraped returns the lines of the metrics that say what is up.
+func scraped(t *testing.T, s *site) string {
+	t.Helper()
+	r, err := http.Get("http://" + s.g.scrape.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var up strings.Builder
+	for line := range strings.Lines(string(b)) {
+		if strings.Contains(line, "_up{") {
+			up.WriteString(line)
+		}
+	}
+	return up.String()
+}
