@@ -81,6 +81,7 @@ func TestUnreachable(t *testing.T) {
 	eventually(t, 5*time.Second, func() string {
 		return missingUnless(!gateways[0].mustStatus().Peers[0].Up, "the peer is still up")
 	})
+	time.Sleep(2 * time.Second) // stall: for as long a new epoch is waited for
 	for _, host := range []netip.Addr{b.host4, b.host6} {
 		if out := a.lan.ping(false, host.String()); !strings.Contains(strings.ToLower(out), "unreachable") {
 			t.Errorf("ping %v:\n%s", host, out)

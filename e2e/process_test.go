@@ -207,6 +207,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"refused":   role(dialRefused),
 	"inject":    role(inject),
 	"reach":     role(reach),
+	"stranger":  role(beStrange),
 
 	"time-connects": role(timeConnects),
 }

@@ -199,10 +199,16 @@ func (d *doctor) askPeers() {
 		switch s := &d.running.Peers[at]; {
 		case s.Up:
 			d.ok("peer", "%s is up over %s with %s, round trip %s", p.Name, s.Carrier, s.Remote, milliseconds(s.RTT))
-		case p.Endpoint == "":
-			d.warn("peer", fmt.Sprintf("start the gateway there, and see that it reaches this one on %s", d.cfg.Listen), "%s has not called", p.Name)
+		case s.Connected:
+			d.fail("peer", d.unreached(p.Endpoint, cmp.Or(s.Cause, causeLane)), "%s is connected, but: %s", p.Name, oneLine(reason(p.Name, s.Error)))
+		case p.Endpoint == "" && s.Cause == "":
+			mend := fmt.Sprintf("start the gateway there, and see that it reaches this one on %s", d.cfg.Listen)
+			if n := d.running.Strangers; n > 0 {
+				mend += fmt.Sprintf("; the log tells of %s that this one refused", count(n, "call"))
+			}
+			d.warn("peer", mend, "%s has not called", p.Name)
 		default:
-			d.fail("peer", d.unreached(p.Endpoint, nil), "%s is down: %s", p.Name, cmp.Or(reason(p.Name, s.Error), "no answer yet"))
+			d.fail("peer", d.unreached(p.Endpoint, s.Cause), "%s is down: %s", p.Name, cmp.Or(oneLine(reason(p.Name, s.Error)), "no answer yet"))
 		}
 	}
 }
@@ -278,11 +284,17 @@ func (d *doctor) call(ctx context.Context, p *tunnel.Peer, endpoint string) func
 			err = s.LastError
 		}
 		return func() {
-			d.fail("peer", d.unreached(endpoint, err), "%s cannot be reached: %s", p.Name(), reason(p.Name(), err.Error()))
+			d.fail("peer", d.unreached(endpoint, engine.CauseOf(err)), "%s cannot be reached: %s", p.Name(), reason(p.Name(), err.Error()))
 		}
 	}
 	remote, carrier := lane.RemoteAddr(), lane.Carrier()
+	err = engine.Greet(lane)
 	lane.Close()
+	if err != nil {
+		return func() {
+			d.fail("peer", d.unreached(endpoint, cmp.Or(engine.CauseOf(err), causeLane)), "%s answers over %v from %v, but: %s", p.Name(), carrier, remote, oneLine(reason(p.Name(), err.Error())))
+		}
+	}
 	return func() {
 		d.ok("peer", "%s answers over %v from %v, round trip %s", p.Name(), carrier, remote, milliseconds(s.RTT))
 	}
@@ -294,9 +306,11 @@ func reason(peer, err string) string {
 	return strings.ReplaceAll(err, fmt.Sprintf("tunnel: peer %q: ", peer), "")
 }
 
-// unreached says what to do about a peer that cannot be reached because of err,
-// which may be nil.
-func (d *doctor) unreached(endpoint string, err error) string {
+// causeLane is for a peer that answers and has no known cause to be not up.
+const causeLane engine.Cause = "lane"
+
+// unreached says what to do about a peer that is not up.
+func (d *doctor) unreached(endpoint string, why engine.Cause) string {
 	port := splitPort(endpoint)
 	fingerprint := "what \"sheaf keygen\" prints here"
 	if d.key != nil {
@@ -312,17 +326,25 @@ func (d *doctor) unreached(endpoint string, err error) string {
 			kinds = append(kinds, kind)
 		}
 	}
-	switch {
-	case errors.Is(err, tunnel.ErrWrongKey):
+	switch why {
+	case engine.CauseOlder:
+		return "upgrade sheaf here, which is the older of the two"
+	case engine.CauseNewer:
+		return "upgrade sheaf there, which is the older of the two"
+	case engine.CauseVersion:
+		return "upgrade the older of the two, or both"
+	case engine.CauseKey:
 		return "write as fingerprint of this [[peer]] what \"sheaf keygen\" prints there; if it is the same, the endpoint is that of somebody else"
-	case errors.Is(err, tunnel.ErrRefused):
+	case engine.CauseRefused:
 		return "write in the configuration there, as fingerprint of its [[peer]]: " + fingerprint
-	case errors.Is(err, tunnel.ErrProtocol):
+	case engine.CauseProtocol:
 		return "see that the endpoint is that of a gateway, and both are of the same version"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case engine.CauseClosed:
 		return fmt.Sprintf("start the gateway there, with listen = \":%s\"", port)
-	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+	case engine.CauseRoute:
 		return "see with \"ip route get\" how this host reaches that address"
+	case causeLane:
+		return "see the logs of both gateways; a path that loses all large packets is seen with ping -M do -s 1400"
 	}
 	return fmt.Sprintf("start the gateway there, and let %s port %s through the firewalls between", strings.Join(kinds, " and "), port)
 }

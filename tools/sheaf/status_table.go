@@ -50,8 +50,11 @@ func writePeers(w io.Writer, s *engine.Status, now time.Time) {
 	for i := range s.Peers {
 		p := &s.Peers[i]
 		state, since, rtt := "down", "ever", "-"
-		if p.Up {
+		switch {
+		case p.Up:
 			state = "up"
+		case p.Connected:
+			state = "fault"
 		}
 		if !p.Since.IsZero() {
 			since = lasting(now.Sub(p.Since))
@@ -70,11 +73,14 @@ func writePeers(w io.Writer, s *engine.Status, now time.Time) {
 func writePeer(w io.Writer, p *engine.PeerStatus, rates *interval, events int) {
 	fmt.Fprintf(w, "\n%s: behind it %s\n", printable(p.Name), cmp.Or(printable(strings.Join(p.Allowed, ", ")), "nothing"))
 	if p.Error != "" {
-		when := "is down"
-		if p.Up {
-			when = "was down before"
+		what := "is down because of"
+		switch {
+		case p.Up:
+			what = "was down before because of"
+		case p.Connected:
+			what = "connected, but"
 		}
-		fmt.Fprintf(w, "  %s because of: %s\n", when, oneLine(reason(p.Name, p.Error)))
+		fmt.Fprintf(w, "  %s: %s\n", what, oneLine(reason(p.Name, p.Error)))
 	}
 	if p.Refused > 0 {
 		fmt.Fprintf(w, "  %s from it refused: sent from addresses that are not behind it\n", count(p.Refused, "packet"))

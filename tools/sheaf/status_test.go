@@ -77,6 +77,26 @@ func TestGoldenStatus(t *testing.T) {
 	golden(t, "status-watch.golden", out.String())
 }
 
+// TestStatusOfStates holds what is said of peers by their connection and lanes.
+func TestStatusOfStates(t *testing.T) {
+	lanes := []engine.LaneStatus{{Class: "messages", Fault: "x"}, {Class: "bulk", Up: true}}
+	for _, test := range []struct {
+		peer      engine.PeerStatus
+		row, line string
+	}{
+		{engine.PeerStatus{Name: "p", Connected: true, Up: true, Error: "e"}, "p up ", "was down before because of: e"},
+		{engine.PeerStatus{Name: "p", Connected: true, Error: "messages lane: versions 2 to 2 here, 1 to 1 there"}, "p fault ", "connected, but: messages lane: versions 2 to 2 here, 1 to 1 there"},
+		{engine.PeerStatus{Name: "p", Error: "e"}, "p down ", "is down because of: e"},
+	} {
+		test.peer.Lanes = lanes
+		var out bytes.Buffer
+		writeStatus(&out, &engine.Status{Peers: []engine.PeerStatus{test.peer}}, nil, 0)
+		if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, test.row) || !strings.Contains(text, test.line) {
+			t.Errorf("%q and %q are not both in\n%s", test.row, test.line, &out)
+		}
+	}
+}
+
 // TestOddStatus looks at what is not usual: nothing yet, counters that went back,
 // peers that came.
 func TestOddStatus(t *testing.T) {
