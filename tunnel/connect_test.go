@@ -64,6 +64,25 @@ func TestCrashIsNoticedAtTheNextPacket(t *testing.T) {
 	}
 }
 
+// Where only small packets are sent, which get no stateless reset, the question gets one.
+func TestCrashIsNoticedWithSmallPackets(t *testing.T) {
+	p := newPair(t, []Carrier{QUIC}, nil)
+	a, b := p.lanes(t, ClassMessages)
+	for size, same := 0, 0; same < 50; same++ { // until no larger packets are tried any more
+		say(t, a, b, "x")
+		time.Sleep(10 * time.Millisecond)
+		if now := a.link.packet(); now != size {
+			size, same = now, 0
+		}
+	}
+	crash(p.b)
+	p.b = newTunnel(t, p.cfgB)
+	a.Write([]byte("x"))
+	if r := wantReset(t, a, patience); r.Reason != ReasonRestarted {
+		t.Errorf("%v", r)
+	}
+}
+
 func TestCrashOfTheDialingEnd(t *testing.T) {
 	p := newPair(t, []Carrier{QUIC}, nil)
 	r := newRelay(t, p.b.Addr())

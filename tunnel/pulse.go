@@ -117,10 +117,15 @@ func (u *pulse) due() time.Time {
 	return u.rhythm.due()
 }
 
+// question makes a packet that is long enough for an end that has forgotten the
+// connection, in a restart, to say so: shorter ones get no stateless reset (RFC 9000
+// section 10.3), and few packets of acknowledgements are longer.
+var question [24]byte
+
 // ask sends what only an end that is there acknowledges.
 func (u *pulse) ask() {
 	u.sends()
-	_ = u.path.SendDatagram(nil) // fails when the connection is over, which its end tells
+	_ = u.path.SendDatagram(question[:]) // fails when the connection is over, which its end tells
 }
 
 // await watches until something is heard behind the last that was sent. It reports
