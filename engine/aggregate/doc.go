@@ -21,7 +21,7 @@
 // peers.go, and changes only in codec.go and what that calls. These are written once
 // for both ends: a wire.Coder writes or reads, and each call returns the value
 // either way. So the ends cannot drift apart by a mistake in one of them; what
-// could still go wrong, a digest over the packets finds.
+// could still go wrong, a digest over the packets and their order in a flow finds.
 //
 // Every table that both ends have is bounded, and what is remembered names what is in
 // it by its place: a CID, the index of a slot, the place of a layout. Of objects only
