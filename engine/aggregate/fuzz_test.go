@@ -270,7 +270,7 @@ func TestAnythingComesThrough(t *testing.T) {
 			Limits: wire.Limits{
 				Flows: uint32(rapid.IntRange(1, 40).Draw(rt, "flows")), Slots: uint32(rapid.IntRange(1, 20).Draw(rt, "slots")),
 				Bodies: uint32(rapid.IntRange(0, 5000).Draw(rt, "bodies")), Packets: uint32(rapid.IntRange(1, 50).Draw(rt, "packets")),
-				Bytes: wire.MaxPacket,
+				Bytes: uint32(rapid.IntRange(1, 2).Draw(rt, "bytes") * wire.MaxPacket),
 			},
 		}
 		if rapid.Bool().Draw(rt, "small tables") {

@@ -12,9 +12,10 @@ import (
 )
 
 // small are limits under which every table that both ends share has n places, so
-// that it is full at once, evicts, and meets again what it evicted.
+// that it is full at once, evicts, and meets again what it evicted. A frame has room
+// for as many packets: with less for their bytes it would be full with the first.
 func small(n int) wire.Limits {
-	return wire.Limits{Flows: uint32(n), Slots: uint32(n), Bodies: uint32(60 * n), Packets: uint32(n), Bytes: wire.MaxPacket}
+	return wire.Limits{Flows: uint32(n), Slots: uint32(n), Bodies: uint32(60 * n), Packets: uint32(n), Bytes: 2 * wire.MaxPacket}
 }
 
 // headers sends segments of some flows. Each has one of many layouts: they differ in
@@ -90,7 +91,9 @@ func TestOldestLayoutGivesWay(t *testing.T) {
 func TestSmallTables(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(2, 8).Draw(rt, "places")
-		p := newPair(rt, Config{Limits: small(n)})
+		limits := small(n)
+		limits.Flows = uint32(rapid.IntRange(2, 3*n).Draw(rt, "contexts"))
+		p := newPair(rt, Config{Limits: limits})
 		p.late = rapid.Bool().Draw(rt, "late")
 		f := newFanout(rapid.IntRange(1, 2*n).Draw(rt, "flows"))
 		for range rapid.IntRange(1, 20).Draw(rt, "rounds") {
@@ -118,7 +121,9 @@ func TestSmallTables(t *testing.T) {
 // peer that the two are a pair, is in one pair only: a frame has no more of them
 // than there are contexts.
 func TestFlowsArePairedOnce(t *testing.T) {
-	p := newPair(t, Config{Limits: small(2)})
+	limits := small(2)
+	limits.Bytes = wire.MaxPacket // a packet a frame
+	p := newPair(t, Config{Limits: limits})
 	p.late = true
 	f := newFanout(3)
 	for range 2 {
@@ -126,4 +131,27 @@ func TestFlowsArePairedOnce(t *testing.T) {
 		p.deliver(f.round % 2)
 	}
 	p.settle(time.Hour)
+}
+
+// A set, and what is listed of those that owe, have at most as many flows as a frame
+// has packets; the receivers past them are listed one by one.
+func TestSetsAreBounded(t *testing.T) {
+	limits := small(4)
+	limits.Flows = 40
+	p := newPair(t, Config{Limits: limits})
+	f := newFanout(15)
+	for range 30 {
+		f.send(func(int) []byte { return publish("topic", body(f.round), 0) }, p.run)
+		p.due(f.now + 40*time.Millisecond)
+	}
+	most := 0
+	for _, s := range p.ends[1].Merger.writer.slots.table {
+		most = max(most, len(s.set))
+	}
+	if most != 4 {
+		t.Errorf("a set of %d flows, of 15, with a limit of 4", most)
+	}
+	if got := len(p.ends[0].Merger.writer.acks.set); got > 4 {
+		t.Errorf("%d acknowledge together with a limit of 4", got)
+	}
 }
