@@ -174,7 +174,9 @@ func (r *reader) text(compact bool) bool {
 // client's program and its version, or nothing in old ones.
 func (r *reader) software(version uint16) bool {
 	if version >= 3 {
-		if r.tags(); !r.text(true) || !r.text(true) {
+		r.tags()
+		program, release := r.text(true), r.text(true)
+		if !program || !release {
 			return false
 		}
 		r.tags()

@@ -252,7 +252,6 @@ func TestOutSparesItsInput(t *testing.T) {
 func TestSharedCaptures(t *testing.T) {
 	root := pcaptest.Others(t)
 	const unsupported = "rtps-decoder-exported-pdu.pcap" // link type 252
-	const drifts = "drift-many-layouts.pcap.gz"          // until the bounded tables are mended
 	var files []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) == ".md" {
