@@ -126,6 +126,7 @@ func sum16(b []byte) uint16 {
 func play(t tester, cfg Config, late bool, data []byte) {
 	p := newPair(t, cfg)
 	p.late = late
+	p.long = true // a script can teach the model of texts what does not come then
 	all := bases()
 	now := time.Duration(0)
 	next := func() int {
