@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -266,5 +267,41 @@ func TestUDPBlockedMidSession(t *testing.T) {
 				t.Errorf("moved to %v", la.Carrier())
 			}
 		})
+	}
+}
+
+// carryTCP has the relay's port forward TCP too.
+func (r *relay) carryTCP(t testing.TB, target string) {
+	ln, err := net.Listen("tcp", r.front.LocalAddr().String())
+	if err != nil {
+		t.Skip("the relay's port is taken for TCP")
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			d, err := net.Dial("tcp", target)
+			if err != nil {
+				c.Close()
+				return
+			}
+			go copyConn(d, c)
+			go copyConn(c, d)
+		}
+	}()
+}
+
+func copyConn(to, from net.Conn) {
+	b := make([]byte, 1<<14)
+	for {
+		n, err := from.Read(b)
+		if err != nil {
+			to.Close()
+			return
+		}
+		to.Write(b[:n])
 	}
 }
