@@ -208,6 +208,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"inject":    role(inject),
 	"reach":     role(reach),
 	"stranger":  role(beStrange),
+	"storm":     role(storm),
 
 	"time-connects": role(timeConnects),
 }
