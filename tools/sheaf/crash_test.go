@@ -79,6 +79,7 @@ func TestCrashIsToldToListeners(t *testing.T) {
 	var listeners []net.Conn
 	for range 10 {
 		c := dial(t, p.local)
+		defer c.Close()
 		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
 		if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
 			t.Fatal(err)
