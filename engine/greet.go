@@ -59,8 +59,9 @@ func greet(s stream, own wire.Hello) (theirs wire.Hello, limits wire.Limits, err
 	return theirs, limits, nil
 }
 
-// readHello reads a Hello and nothing behind it. What is none is told from its
-// first bytes, and not waited for.
+// readHello reads a Hello, and nothing behind it where the peer can be agreed with:
+// one of version 1 is shorter, and may have begun a frame in its last 9 bytes' place.
+// What is none is told from its first bytes, and not waited for.
 func readHello(s io.Reader) (wire.Hello, error) {
 	var buf [wire.HelloLen]byte
 	for n := 0; ; {
