@@ -11,22 +11,24 @@ import (
 // or not, by the longest prefix that fits. "std" allows nothing outside the
 // standard library either.
 var layers = map[string][]string{
-	"sheaf":                    {},
-	"sheaf/pcap":               {},
-	"sheaf/pcap/pcaptest":      {},
-	"sheaf/parsers":            {},
-	"sheaf/parsers/":           {"sheaf/parsers"},
-	"sheaf/parsers/builtin":    {"sheaf/parsers", "sheaf/parsers/"},
-	"sheaf/parsers/parsertest": {"sheaf/parsers", "sheaf/pcap", "sheaf/pcap/pcaptest"},
-	"sheaf/tunnel/wire":        {"std"},
-	"sheaf/engine/aggregate":   {"sheaf/tunnel/wire", "sheaf/parsers"},
-	"sheaf/tools/":             {"sheaf/"},
-	"sheaf/examples/":          {"sheaf/parsers"},
-	"sheaf/tools/mkcapture":    {"sheaf/tools/mkcapture/", "sheaf/tools/pubsub", "sheaf/pcap"},
-	"sheaf/netstack":           {},
-	"sheaf/tunnel":             {"sheaf/tunnel/wire"},
-	"sheaf/e2e":                {},
-	"sheaf/engine":             {"sheaf/engine/aggregate", "sheaf/netstack", "sheaf/tunnel", "sheaf/tunnel/wire", "sheaf/parsers", "sheaf/parsers/"},
+	"sheaf":                        {},
+	"sheaf/pcap":                   {},
+	"sheaf/pcap/pcaptest":          {},
+	"sheaf/parsers":                {},
+	"sheaf/parsers/":               {"sheaf/parsers"},
+	"sheaf/parsers/builtin":        {"sheaf/parsers", "sheaf/parsers/"},
+	"sheaf/parsers/parsertest":     {"sheaf/parsers", "sheaf/pcap", "sheaf/pcap/pcaptest"},
+	"sheaf/engine/wire":            {"std"},
+	"sheaf/engine/aggregate":       {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
+	"sheaf/engine/aggregate/codec": {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
+	"sheaf/engine/aggregate/model": {"std"},
+	"sheaf/tools/":                 {"sheaf/"},
+	"sheaf/examples/":              {"sheaf/parsers"},
+	"sheaf/tools/mkcapture":        {"sheaf/tools/mkcapture/", "sheaf/tools/pubsub", "sheaf/pcap"},
+	"sheaf/netstack":               {},
+	"sheaf/tunnel":                 {},
+	"sheaf/e2e":                    {},
+	"sheaf/engine":                 {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
 // testOnly are the packages that only tests import.
@@ -34,7 +36,7 @@ var testOnly = []string{"sheaf/parsers/parsertest", "sheaf/pcap/pcaptest"}
 
 // core are the packages that know no goroutine, clock, log or I/O, but for those
 // that only tests import.
-var core = []string{"sheaf/parsers", "sheaf/parsers/", "sheaf/tunnel/wire", "sheaf/engine/aggregate"}
+var core = []string{"sheaf/parsers", "sheaf/parsers/", "sheaf/engine/wire", "sheaf/engine/aggregate", "sheaf/engine/aggregate/"}
 
 // forbidden are what the core may not import itself.
 var forbidden = []string{"net", "os", "log", "log/slog", "sync", "runtime", "context", "io/fs", "os/signal", "syscall"}

@@ -14,7 +14,7 @@ import (
 	"sheaf/engine/aggregate"
 	"sheaf/parsers"
 	"sheaf/parsers/builtin"
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // read returns a file of the repository.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"sheaf/tunnel"
-	format "sheaf/tunnel/wire"
+	format "sheaf/engine/wire"
 )
 
 // A stranger is a gateway of another version of the wire: the tunnel is today's,

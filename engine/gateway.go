@@ -19,10 +19,10 @@ import (
 	"github.com/gaissmai/bart"
 	"golang.org/x/time/rate"
 
+	"sheaf/engine/wire"
 	"sheaf/netstack"
 	"sheaf/parsers"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
 )
 
 // A Port is where packets come from and go to.

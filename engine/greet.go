@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"sheaf/engine/wire"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
 )
 
 // helloTimeout bounds the wait for a peer's Hello.

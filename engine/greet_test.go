@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/engine/wire"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
 )
 
 // A record collects what is logged from INFO on.

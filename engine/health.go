@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/wire"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
 )
 
 // A health says how a lane is, by what its epochs did: a connection on which the

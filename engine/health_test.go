@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/engine/wire"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
 )
 
 // A lane is what its epochs are, one after the other.

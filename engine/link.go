@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/wire"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
 )
 
 // A stream is what a lane runs over for one epoch, as the tunnel gives it.

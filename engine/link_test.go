@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/wire"
 	"sheaf/parsers/builtin"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
 )
 
 // A wireEnd is one end of a simulated stream: what is written arrives after a

@@ -3,9 +3,9 @@ package engine
 import (
 	"net/netip"
 
+	"sheaf/engine/wire"
 	"sheaf/netstack"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // A peer without a device is the end of the connections that it carries, so they

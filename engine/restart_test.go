@@ -10,9 +10,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"sheaf/engine/wire"
 	"sheaf/netstack"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 func flowOf(n int) parsers.FlowKey {

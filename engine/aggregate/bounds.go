@@ -3,7 +3,7 @@ package aggregate
 import (
 	"fmt"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // ErrLength tells that bytes cannot be one IP packet: there are none, or more than

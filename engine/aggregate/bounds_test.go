@@ -8,8 +8,8 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // narrow makes the reader of what end 0 writes hold to other limits of a frame than

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/engine/wire"
 	"sheaf/parsers"
 	"sheaf/pcap"
-	"sheaf/tunnel/wire"
 )
 
 // A captured packet has the way that it takes: 0, up, to the lower port.

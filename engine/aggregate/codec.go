@@ -1,6 +1,6 @@
 package aggregate
 
-import "sheaf/tunnel/wire"
+import "sheaf/engine/aggregate/model"
 
 // A group is a run of segments merged with one another: they have the same kind
 // of header, the same flags and the same payload, but for holes.
@@ -46,7 +46,7 @@ func (g *group) size(i int) int {
 
 // code codes the groups of a frame. At the reading end each group's packets are
 // built as soon as it is complete.
-func (m *memory) code(c *wire.Coder, groups []group) error {
+func (m *memory) code(c *model.Coder, groups []group) error {
 	for i := 0; ; i++ {
 		if !c.Bool(&m.models.more, i < len(groups)) {
 			return nil
@@ -87,7 +87,7 @@ const maxOverrun = 8
 // codeHead codes what a frame begins with: whether the peer may refer to it,
 // which frames of the peer its writer had rebuilt, how far the clock moves, and
 // pairs of flows that turned out to be two directions of one conversation.
-func (m *memory) codeHead(c *wire.Coder, h *head) error {
+func (m *memory) codeHead(c *model.Coder, h *head) error {
 	md := &m.models
 	before := m.named
 	h.record = c.Bool(&md.record, h.record)
@@ -133,7 +133,7 @@ type head struct {
 // A link is a pair of flows that are the two directions of one conversation.
 type link struct{ own, peer uint32 }
 
-func (m *memory) codeGroup(c *wire.Coder, g *group) error {
+func (m *memory) codeGroup(c *model.Coder, g *group) error {
 	md := &m.models
 	m.serial++
 	g.kind = kind(c.Symbol(md.kinds[md.kind][:], uint32(g.kind)))

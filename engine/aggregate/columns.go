@@ -1,10 +1,10 @@
 package aggregate
 
-import "sheaf/tunnel/wire"
+import "sheaf/engine/aggregate/model"
 
 // codeColumns codes the fields of a group, one column after the other, as
 // differences from what the contexts predict.
-func (m *memory) codeColumns(c *wire.Coder, g *group, pi int) error {
+func (m *memory) codeColumns(c *model.Coder, g *group, pi int) error {
 	if err := m.codeLayouts(c, g, pi); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (m *memory) room(n int) []int64 {
 }
 
 // column codes a field of 32 bits whose prediction needs no more than the flow.
-func (m *memory) column(c *wire.Coder, g *group, pi, col int, field func(*member) *uint32, predict func(*member) uint32) {
+func (m *memory) column(c *model.Coder, g *group, pi, col int, field func(*member) *uint32, predict func(*member) uint32) {
 	res := m.room(len(g.members))
 	if !c.Reading() {
 		for i := range g.members {
@@ -60,7 +60,7 @@ func (m *memory) column(c *wire.Coder, g *group, pi, col int, field func(*member
 }
 
 // codeID codes the IPv4 identification: the last one, or one more.
-func (m *memory) codeID(c *wire.Coder, g *group, pi int) {
+func (m *memory) codeID(c *model.Coder, g *group, pi int) {
 	res := m.room(len(g.members))
 	if !c.Reading() {
 		for i := range g.members {
@@ -87,7 +87,7 @@ func (m *memory) codeID(c *wire.Coder, g *group, pi int) {
 }
 
 // codeSeq codes the sequence number: where the flow's last segment ended.
-func (m *memory) codeSeq(c *wire.Coder, g *group, pi int) {
+func (m *memory) codeSeq(c *model.Coder, g *group, pi int) {
 	res := m.room(len(g.members))
 	for i := range g.members {
 		mb := &g.members[i]
@@ -146,7 +146,7 @@ func (m *memory) expectAck(f *flow, way int) (uint32, bool) {
 	return 0, false
 }
 
-func (m *memory) codeAck(c *wire.Coder, g *group, pi int) {
+func (m *memory) codeAck(c *model.Coder, g *group, pi int) {
 	m.codeWays(c, len(g.members), ways{
 		column: &m.models.columns[pi][colAck], explicit: &m.models.explicit[pi][0], other: ackOther,
 		field:  func(i int) *uint32 { return &g.members[i].ack },
@@ -157,8 +157,8 @@ func (m *memory) codeAck(c *wire.Coder, g *group, pi int) {
 
 // ways are the likely values of a field, and what else it is compared with.
 type ways struct {
-	column   *wire.Column                         // which way it is, of each member
-	explicit *wire.Column                         // differences to base, of those that are none
+	column   *model.Column                        // which way it is, of each member
+	explicit *model.Column                        // differences to base, of those that are none
 	other    int                                  // how many ways there are
 	field    func(i int) *uint32                  // of the i-th member
 	expect   func(i, way int) (v uint32, ok bool) // what a way means; not ok where it means nothing
@@ -168,7 +168,7 @@ type ways struct {
 // codeWays codes a field of n members that has several likely values, as which of
 // them it is: ways are tried in their order, so the first that fits is used. What is
 // none of them is a difference to base.
-func (m *memory) codeWays(c *wire.Coder, n int, w ways) {
+func (m *memory) codeWays(c *model.Coder, n int, w ways) {
 	res := m.room(n)
 	others := 0
 	if !c.Reading() {
@@ -214,7 +214,7 @@ func (m *memory) codeWays(c *wire.Coder, n int, w ways) {
 // codeWindow codes the receive window: as last time; one that grew grows by the
 // same step again. From behind its SYN on a window is scaled (RFC 7323 section
 // 2.2), and then mostly what that of the newest other flow became there.
-func (m *memory) codeWindow(c *wire.Coder, g *group, pi int) {
+func (m *memory) codeWindow(c *model.Coder, g *group, pi int) {
 	res := m.room(len(g.members))
 	if !c.Reading() {
 		for i := range g.members {
@@ -248,7 +248,7 @@ func (f *flow) opened(flags uint8) bool { return f.syn && flags&flagSYN == 0 }
 // codeSums codes what the checksums are, and those that are nothing that can be
 // computed. Both modes of a segment are one number: where neither is as last time
 // the other mostly is not either.
-func (m *memory) codeSums(c *wire.Coder, g *group, pi int) error {
+func (m *memory) codeSums(c *model.Coder, g *group, pi int) error {
 	res := m.room(len(g.members))
 	if !c.Reading() {
 		for i := range g.members {

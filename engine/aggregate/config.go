@@ -3,8 +3,8 @@ package aggregate
 import (
 	"time"
 
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // Config says how a lane merges. The zero value of every field is its default,

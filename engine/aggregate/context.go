@@ -1,13 +1,13 @@
 package aggregate
 
 import (
+	"sheaf/engine/aggregate/model"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // codeFlow codes a new context: its CID, and its addresses and ports as those
 // of the flow in the other direction, turned round, or against the newest.
-func (m *memory) codeFlow(c *wire.Coder, k kind, mb *member) error {
+func (m *memory) codeFlow(c *model.Coder, k kind, mb *member) error {
 	md := &m.models
 	if !c.Reading() {
 		mb.cid = m.w.assign(mb.flow)
@@ -72,7 +72,7 @@ func (m *memory) forget(cid uint32) {
 }
 
 // codeKey codes addresses, ports and protocol against those of the newest flow.
-func (m *memory) codeKey(c *wire.Coder, k kind, key *parsers.FlowKey) {
+func (m *memory) codeKey(c *model.Coder, k kind, key *parsers.FlowKey) {
 	md := &m.models
 	old := &m.newest
 	n := 16
@@ -104,7 +104,7 @@ func (m *memory) codeKey(c *wire.Coder, k kind, key *parsers.FlowKey) {
 // codeAddress codes the bytes of an address, which is the first or the second of
 // its key: against old, of the same length, or as they are where few of them would
 // be the same. A byte that is not costs about ten bits against old.
-func (m *memory) codeAddress(c *wire.Coder, which int, old, b []byte) {
+func (m *memory) codeAddress(c *model.Coder, which int, old, b []byte) {
 	md := &m.models
 	others := 0
 	for i := range b {

@@ -19,7 +19,7 @@
 //
 // Everything that both ends must agree on is in memory.go, layouts.go, slot.go and
 // peers.go, and changes only in codec.go and what that calls. These are written once
-// for both ends: a wire.Coder writes or reads, and each call returns the value
+// for both ends: a model.Coder writes or reads, and each call returns the value
 // either way. So the ends cannot drift apart by a mistake in one of them; what
 // could still go wrong, a digest over the packets and their order in a flow finds.
 //

@@ -6,8 +6,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
+	"sheaf/engine/aggregate/model"
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // An Expander is the reading end of one direction of a lane: it takes frames
@@ -17,7 +18,7 @@ import (
 type Expander struct {
 	memory
 	out     *writer // of the other direction, which shares what it learns
-	coder   wire.Coder
+	coder   model.Coder
 	packets [][]byte
 	buf     []byte
 	ends    []int

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // bases are packets that fuzzing starts from.

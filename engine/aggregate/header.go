@@ -6,8 +6,8 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 const (

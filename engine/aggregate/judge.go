@@ -6,8 +6,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"sheaf/engine/aggregate/model"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // A slotSource is what only the writing end knows of a slot.
@@ -64,7 +64,7 @@ func (w *writer) place(s *span) (slot uint32, known bool, template uint32) {
 		slot, known = w.slotOf[s.key]
 		return slot, known, 0
 	}
-	s.noise = wire.Noise(s.body[min(s.split, len(s.body)):])
+	s.noise = model.Noise(s.body[min(s.split, len(s.body)):])
 	near := uint32(0)
 	named := s.protocol != parsers.Opaque && w.cfg.Similarity&(ByEvent|ByName|ByLength) != 0
 	if named {
@@ -273,13 +273,13 @@ func (w *writer) settle(s *span) {
 }
 
 // bulky tells whether a body is better left to the literals.
-func (w *writer) bulky(m *wire.Body, template []byte, s *span) bool {
+func (w *writer) bulky(m *model.Body, template []byte, s *span) bool {
 	body := s.body
 	if w.cfg.Similarity&ByNothing != 0 || s.sealed {
 		return true
 	}
 	// an edit would save the little that is before the noise, and take longer
-	if s.noise && len(body) > wire.MaxLiterals && s.split <= len(body)/8 && !similar(template, body) {
+	if s.noise && len(body) > model.MaxLiterals && s.split <= len(body)/8 && !similar(template, body) {
 		return true
 	}
 	if f := w.lone(); f != nil && f.dull >= dullAfter && !similar(template, body) {
@@ -288,15 +288,15 @@ func (w *writer) bulky(m *wire.Body, template []byte, s *span) bool {
 		}
 		f.dull = dullAfter - 1 // one more chance
 	}
-	if w.effort <= maxEffort && (len(body) <= wire.MaxLiterals && len(template) == 0 || len(body) <= 128) {
+	if w.effort <= maxEffort && (len(body) <= model.MaxLiterals && len(template) == 0 || len(body) <= 128) {
 		w.effort += m.Plan(template, body, len(body))
 		return false
 	}
-	if len(template) == 0 || (s.protocol == parsers.Opaque || len(body) > 4*wire.MaxLiterals) && !similar(template, body) || w.effort > maxEffort {
+	if len(template) == 0 || (s.protocol == parsers.Opaque || len(body) > 4*model.MaxLiterals) && !similar(template, body) || w.effort > maxEffort {
 		return true
 	}
-	n := m.Plan(template, body, wire.MaxLiterals)
-	if n > wire.MaxLiterals || n > 64 && n > len(body)*3/4 {
+	n := m.Plan(template, body, model.MaxLiterals)
+	if n > model.MaxLiterals || n > 64 && n > len(body)*3/4 {
 		m.Discard()
 		return true
 	}

@@ -3,7 +3,7 @@ package aggregate
 import (
 	"errors"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // A Lane is one gateway's end of a lane: the Merger for what it sends and the

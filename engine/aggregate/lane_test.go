@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 func body(round int) string {

@@ -1,6 +1,9 @@
 package aggregate
 
-import "sheaf/tunnel/wire"
+import (
+	"sheaf/engine/aggregate/model"
+	"sheaf/engine/wire"
+)
 
 // maxLayouts bounds the table of layouts. A lane has as many places as slots, up
 // to this.
@@ -70,7 +73,7 @@ func (t *layouts) guess(l *layout, first bool) *uint8 {
 // codeLayouts codes the members' layouts: mostly as last time, else one that
 // followed the same layout before, else one of the table, else a new one. From
 // then on the members have entries.
-func (m *memory) codeLayouts(c *wire.Coder, g *group, pi int) error {
+func (m *memory) codeLayouts(c *model.Coder, g *group, pi int) error {
 	md := &m.models
 	res := m.room(len(g.members))
 	if !c.Reading() {
@@ -95,7 +98,7 @@ func (m *memory) codeLayouts(c *wire.Coder, g *group, pi int) error {
 	return nil
 }
 
-func (m *memory) codeLayout(c *wire.Coder, g *group, mb *member) error {
+func (m *memory) codeLayout(c *model.Coder, g *group, mb *member) error {
 	md := &m.models
 	t := &m.layouts
 	guess := t.guess(mb.flow.layout, g.flags&flagSYN != 0)
@@ -126,7 +129,7 @@ func (m *memory) codeLayout(c *wire.Coder, g *group, mb *member) error {
 }
 
 // codeNewLayout codes the bytes of a layout against those of the last one.
-func (m *memory) codeNewLayout(c *wire.Coder, mb *member) (*layout, error) {
+func (m *memory) codeNewLayout(c *model.Coder, mb *member) (*layout, error) {
 	md := &m.models
 	l := mb.layout
 	var b, was []byte

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // small are limits under which every table that both ends share has n places, so

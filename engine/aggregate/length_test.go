@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // A lengthField says what the length field of a packet that sized makes holds.

@@ -1,10 +1,10 @@
 package aggregate
 
-import "sheaf/tunnel/wire"
+import "sheaf/engine/aggregate/model"
 
 // codeMembers codes who gets the group: a known set with its gaps, or the flows
 // that owe an acknowledgement, and then the members outside of it one by one.
-func (m *memory) codeMembers(c *wire.Coder, g *group, pi int) error {
+func (m *memory) codeMembers(c *model.Coder, g *group, pi int) error {
 	md := &m.models
 	home := m.home(g)
 	from := sourceNone
@@ -177,7 +177,7 @@ func (g *group) swap(i, j int) {
 }
 
 // codeMember codes one member by its CID, and its context where it is new.
-func (m *memory) codeMember(c *wire.Coder, g *group, pi, i int) error {
+func (m *memory) codeMember(c *model.Coder, g *group, pi, i int) error {
 	md := &m.models
 	mb := &g.members[i]
 	last := m.flow(m.lastCID[pi])

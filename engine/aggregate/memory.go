@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"sheaf/engine/aggregate/model"
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // ErrFrame tells that a frame asked for what its receiver does not have or will
@@ -139,42 +140,42 @@ func (f *flow) oddity() *oddities {
 // models are the learned probabilities of a frame's decisions. Their zero value
 // is untaught.
 type models struct {
-	record, more, linked  wire.Bit
-	named, step, links    wire.Int
-	kinds                 [8][8]wire.Bit // by the last kind
+	record, more, linked  model.Bit
+	named, step, links    model.Int
+	kinds                 [8][8]model.Bit // by the last kind
 	kind                  kind
-	payload               [8]wire.Bit
-	flags                 [2][256]wire.Bit
-	single                [2]wire.Bit
-	count, extra          [2]wire.Int
-	source                [2][4]wire.Bit
-	members               [3]wire.Members
-	fresh, follows        [2]wire.Bit
-	reuse                 wire.Bit
-	reversed, unpaired    wire.Bit
-	keySame               [48]wire.Bit
-	keyRaw                [2]wire.Bit
-	keyStep               wire.Int
-	oneSpan               [2]wire.Bit
-	spans                 wire.Int
-	slotKnown             [3]wire.Bit
-	slotNew, templated    wire.Bit
-	exact, raw, holesSame [2]wire.Bit
-	depth                 [slotDepth]wire.Bit
-	rawLen, hole          wire.Int
-	body                  wire.Body
-	layout                [2]wire.Column
-	layoutNext, layoutNew wire.Bit
-	layoutSame            wire.Bit
-	layoutLen             wire.Int
-	opaque                [2]wire.Column
-	columns               [2][numColumns]wire.Column
-	explicit              [2][2]wire.Column
-	shuffled              [2]wire.Bit
-	scattered             [2]wire.Column
-	zeroID                wire.Bit
-	sackRight, sackLeft   [2]wire.Column // of the first block, of the others
-	sackOther             [2]wire.Column // right, left
+	payload               [8]model.Bit
+	flags                 [2][256]model.Bit
+	single                [2]model.Bit
+	count, extra          [2]model.Int
+	source                [2][4]model.Bit
+	members               [3]model.Members
+	fresh, follows        [2]model.Bit
+	reuse                 model.Bit
+	reversed, unpaired    model.Bit
+	keySame               [48]model.Bit
+	keyRaw                [2]model.Bit
+	keyStep               model.Int
+	oneSpan               [2]model.Bit
+	spans                 model.Int
+	slotKnown             [3]model.Bit
+	slotNew, templated    model.Bit
+	exact, raw, holesSame [2]model.Bit
+	depth                 [slotDepth]model.Bit
+	rawLen, hole          model.Int
+	body                  model.Body
+	layout                [2]model.Column
+	layoutNext, layoutNew model.Bit
+	layoutSame            model.Bit
+	layoutLen             model.Int
+	opaque                [2]model.Column
+	columns               [2][numColumns]model.Column
+	explicit              [2][2]model.Column
+	shuffled              [2]model.Bit
+	scattered             [2]model.Column
+	zeroID                model.Bit
+	sackRight, sackLeft   [2]model.Column // of the first block, of the others
+	sackOther             [2]model.Column // right, left
 }
 
 // The columns that every group has.

@@ -8,8 +8,9 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
 
+	"sheaf/engine/aggregate/model"
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // A Merger is the writing end of one direction of a lane. Add takes packets in;
@@ -34,7 +35,7 @@ type Merger struct {
 	store   []byte // bodies of the pending groups
 	events  []byte // their events
 	pending pending
-	coder   wire.Coder
+	coder   model.Coder
 	control []byte
 	alone   int           // frames of one lone segment in a row
 	loneAt  time.Duration // when that of the last such frame came

@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sheaf/engine/wire"
 	"sheaf/parsers"
 	"sheaf/parsers/builtin"
-	"sheaf/tunnel/wire"
 )
 
 // datagram makes a UDP packet without a checksum of a segment.

@@ -3,7 +3,7 @@ package aggregate
 import (
 	"bytes"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/aggregate/model"
 )
 
 // A run is a range of a header whose bytes mean nothing here: IPv4 options, IPv6
@@ -103,7 +103,7 @@ func (m *Merger) opaque(h []byte, k kind) []byte {
 // codeOpaque codes the bytes of the members' runs: those of the flow's last
 // segment, for a flow without any of so many bytes those that came last of all,
 // or else as they are, which never costs more than they do.
-func (m *memory) codeOpaque(c *wire.Coder, g *group, pi int) error {
+func (m *memory) codeOpaque(c *model.Coder, g *group, pi int) error {
 	some := false
 	for i := range g.members {
 		some = some || g.members[i].layout.opaque > 0

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 func TestRuns(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // hostile draws a packet that is meant to cost much: its header and payload are

@@ -3,7 +3,7 @@ package aggregate
 import (
 	"encoding/binary"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/aggregate/model"
 )
 
 // maxBlocks is how many blocks a SACK option can have (RFC 2018 section 3): 2 and
@@ -64,7 +64,7 @@ func (m *memory) hold(n int) *sack {
 
 // codeSacks codes the SACK blocks of those members that have them: the first of
 // each, then the second.
-func (m *memory) codeSacks(c *wire.Coder, g *group) {
+func (m *memory) codeSacks(c *model.Coder, g *group) {
 	for k := range maxBlocks {
 		m.sacked = m.sacked[:0]
 		for i := range g.members {

@@ -1,8 +1,9 @@
 package aggregate
 
 import (
+	"sheaf/engine/aggregate/model"
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // maxSpans bounds the spans of a segment: each has a byte at least.
@@ -26,7 +27,7 @@ type advice struct {
 // codeSpans codes the payload of a group: for each span the slot that it
 // belongs to, and then its bytes as one of the slot's bodies, as an edit of the
 // newest, or as literals.
-func (m *memory) codeSpans(c *wire.Coder, g *group) error {
+func (m *memory) codeSpans(c *model.Coder, g *group) error {
 	md := &m.models
 	before0 := 0.0
 	if !c.Reading() {
@@ -115,7 +116,7 @@ func (m *memory) codeSpans(c *wire.Coder, g *group) error {
 
 // codeSlot codes which slot a span belongs to, and returns the template to
 // compare its body with where the slot has none of its own yet.
-func (m *memory) codeSlot(c *wire.Coder, s *span, guess uint32, which int) (template []byte, err error) {
+func (m *memory) codeSlot(c *model.Coder, s *span, guess uint32, which int) (template []byte, err error) {
 	md := &m.models
 	clock := m.clock
 	var known bool
@@ -151,7 +152,7 @@ func (m *memory) codeSlot(c *wire.Coder, s *span, guess uint32, which int) (temp
 }
 
 // codeBody codes the bytes of a span.
-func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) error {
+func (m *memory) codeBody(c *model.Coder, s *span, template []byte, limit int) error {
 	md := &m.models
 	sl := &m.slots.table[s.slot]
 	depth := -1
@@ -187,7 +188,7 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 			return bad("more literals than there are")
 		}
 	} else {
-		clock := wire.Clock{Elapsed: int64(int32(m.clock - sl.clock))}
+		clock := model.Clock{Elapsed: int64(int32(m.clock - sl.clock))}
 		if !c.Reading() {
 			md.body.Split = s.split
 		}
@@ -217,7 +218,7 @@ func (m *memory) codeBody(c *wire.Coder, s *span, template []byte, limit int) er
 }
 
 // codeHoles codes where a body has holes, mostly where the last one had them.
-func (m *memory) codeHoles(c *wire.Coder, s *span) error {
+func (m *memory) codeHoles(c *model.Coder, s *span) error {
 	md := &m.models
 	sl := &m.slots.table[s.slot]
 	same := len(s.holes) == len(sl.holes)

@@ -3,7 +3,7 @@ package aggregate
 import (
 	"math/bits"
 
-	"sheaf/tunnel/wire"
+	"sheaf/engine/aggregate/model"
 )
 
 // codeStamp codes the timestamps (RFC 7323): the flow's last, moved on by the
@@ -11,7 +11,7 @@ import (
 // next one will be too: a member is compared with the one before. Where a broker
 // shuffles its subscribers for each message, the members of the set are not in
 // the order of time: then all are compared with the first.
-func (m *memory) codeStamp(c *wire.Coder, g *group, pi int) {
+func (m *memory) codeStamp(c *model.Coder, g *group, pi int) {
 	ahead := m.room(len(g.members)) // of the clock, for those who have a timestamp known before
 	for i := range g.members {
 		mb := &g.members[i]
@@ -176,7 +176,7 @@ func (m *memory) expectEcho(mb *member, way int) (uint32, bool) {
 	return 0, false
 }
 
-func (m *memory) codeEcho(c *wire.Coder, g *group, pi int) {
+func (m *memory) codeEcho(c *model.Coder, g *group, pi int) {
 	m.codeWays(c, len(g.members), ways{
 		column: &m.models.columns[pi][colEcho], explicit: &m.models.explicit[pi][1], other: echoOther,
 		field: func(i int) *uint32 { return &g.members[i].tsecr },

@@ -1,8 +1,8 @@
 package aggregate
 
 import (
+	"sheaf/engine/aggregate/model"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // groupCosts are what the group being written has cost so far, in bits.
@@ -54,7 +54,7 @@ func (w *writer) event(sp *span) *EventStats {
 }
 
 // tally counts a group that was written.
-func (w *writer) tally(c *wire.Coder, g *group) {
+func (w *writer) tally(c *model.Coder, g *group) {
 	s, k := w.stats, &w.costs
 	end := c.Cost()
 	all := (end - k.begin) / 8

@@ -3,13 +3,13 @@ package aggregate
 import (
 	"bytes"
 
+	"sheaf/engine/aggregate/model"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // codeValues codes what fills the holes: each flow has counters, and texts that
 // are the same again.
-func (m *memory) codeValues(c *wire.Coder, g *group) error {
+func (m *memory) codeValues(c *model.Coder, g *group) error {
 	if g.holes == 0 {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (m *memory) codeValues(c *wire.Coder, g *group) error {
 
 // codeNumbers codes the numbers that fill the k-th hole of each member: the
 // flow's counter, moved on by the hole's step.
-func (m *memory) codeNumbers(c *wire.Coder, g *group, h hole, k int) {
+func (m *memory) codeNumbers(c *model.Coder, g *group, h hole, k int) {
 	expect := func(f *flow) uint64 { return h.wrap(f.counters[h.counter] + uint64(h.step)) }
 	res := m.room(len(g.members))
 	if !c.Reading() {
@@ -63,7 +63,7 @@ func (m *memory) codeNumbers(c *wire.Coder, g *group, h hole, k int) {
 
 // codeTexts codes the texts that fill the k-th hole of each member: the flow's
 // last, or else as an edit of the newest of any flow.
-func (m *memory) codeTexts(c *wire.Coder, g *group, h hole, k int) error {
+func (m *memory) codeTexts(c *model.Coder, g *group, h hole, k int) error {
 	res := m.room(len(g.members))
 	if !c.Reading() {
 		for i := range g.members {
@@ -86,7 +86,7 @@ func (m *memory) codeTexts(c *wire.Coder, g *group, h hole, k int) error {
 			if !c.Reading() {
 				t = text(*v, m.texts)
 			}
-			b, err := m.models.body.Code(c, m.scratch[:0], m.tags[h.counter], t, wire.Clock{}, parsers.MaxHoleText)
+			b, err := m.models.body.Code(c, m.scratch[:0], m.tags[h.counter], t, model.Clock{}, parsers.MaxHoleText)
 			if err != nil {
 				return bad(err.Error())
 			}

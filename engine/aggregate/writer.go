@@ -5,8 +5,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"sheaf/engine/aggregate/model"
+	"sheaf/engine/wire"
 	"sheaf/parsers"
-	"sheaf/tunnel/wire"
 )
 
 // A writer is the Merger's side of writing frames: its memory, and what it has
@@ -171,7 +172,7 @@ func (w *writer) reverse(key *parsers.FlowKey) uint32 {
 }
 
 // write writes the control field of a frame.
-func (w *writer) write(c *wire.Coder, now time.Duration, p *pending) {
+func (w *writer) write(c *model.Coder, now time.Duration, p *pending) {
 	c.Literals, w.debts = w.literals[:0], w.debts[:0]
 	w.effort = 0
 	w.items = w.items[:0]

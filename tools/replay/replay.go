@@ -9,7 +9,7 @@ import (
 	"sheaf/engine/aggregate"
 	"sheaf/parsers"
 	"sheaf/pcap"
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // Config says how to replay.

@@ -16,7 +16,7 @@ import (
 
 	"sheaf/engine"
 	"sheaf/tunnel"
-	"sheaf/tunnel/wire"
+	"sheaf/engine/wire"
 )
 
 // deviceConfig is a configuration with a device. %q: key, fingerprint.

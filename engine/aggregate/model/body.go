@@ -1,4 +1,4 @@
-package wire
+package model
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ type Body struct {
 }
 
 // ErrBody tells that a body in a frame does not fit its template or its limit.
-var ErrBody = errors.New("wire: body outside its bounds")
+var ErrBody = errors.New("model: body outside its bounds")
 
 // MaxLiterals is how many literal bytes of one body the Text model takes, at
 // most, where the template does not help; more go to the frame's literals.

@@ -1,14 +1,9 @@
-// Package wire is the codec of what goes over a lane: hellos, frames, and the
-// coder with which a frame's control field is written. SPEC.md beside it has
-// every byte; the syntax of the control field, which is a matter of what both
-// ends remember, is engine/aggregate's.
+// Package model has the arithmetic coder with which a frame's control field is
+// written, and the models that learn how likely its decisions are. wire/SPEC.md
+// sections 3 and 5 have every step; the syntax of the control field, which is a
+// matter of what both ends remember, is codec's.
 //
-// How it flows:
-//
-//	Hello    -> AppendHello ~~> ParseHello -> Negotiate   once a lane
-//
-//	values   -> Coder, writing -> control field
-//	Frame    -> AppendFrame ~~> ParseFrame
+//	values        -> Coder, writing -> control field
 //	control field -> Coder, reading -> values
 //
 // A Coder is an arithmetic coder over binary decisions. What is written with it
@@ -40,12 +35,7 @@
 //     a better search changes no format.
 //   - A model of a reader that met a malformed control field has learned from
 //     it. The epoch is over; the model is not to be used again.
-//   - A frame holds 1 MiB (MaxFrame), a packet 64 KiB, and Limits are bounded by
-//     the constants beside them.
-//   - The frame's digest guards against memories that drifted apart and against
-//     the carrier's mistakes, not against an adversary.
-//   - Literals are carried as they are: compressing them is the caller's.
 //   - Text is slow, some hundred nanoseconds a byte: it is meant for the few
 //     bytes that are new in a body, and MaxLiterals says how many those are.
 //     Bytes that look random to Noise never go through it.
-package wire
+package model

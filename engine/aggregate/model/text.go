@@ -1,4 +1,4 @@
-package wire
+package model
 
 // Text is the model for literal bytes: each bit's probability is mixed from
 // three Bits, found by hashing what came before at three depths, with weights

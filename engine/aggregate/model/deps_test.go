@@ -1,4 +1,4 @@
-package wire
+package model
 
 import (
 	"os/exec"
@@ -17,7 +17,7 @@ func TestDependencies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dep := range strings.Fields(string(out)) {
-		if dep != "sheaf/tunnel/wire" {
+		if dep != "sheaf/engine/aggregate/model" {
 			t.Errorf("imports %s", dep)
 		}
 	}

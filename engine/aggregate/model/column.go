@@ -1,4 +1,4 @@
-package wire
+package model
 
 // A Column codes one header or body field across the members of a group, as
 // the differences from what was predicted for each member. What every member

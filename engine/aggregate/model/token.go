@@ -1,4 +1,4 @@
-package wire
+package model
 
 // A token is what bodies are compared by: a number, a word, or one other byte
 // (SPEC.md 5.1).

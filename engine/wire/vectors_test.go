@@ -21,7 +21,6 @@ var update = flag.Bool("update", false, "rewrite what the vectors in testdata ex
 // parted by empty lines; a line that begins with # is a comment.
 type vector struct {
 	name, spec string
-	do         []op     // what to write into the control field
 	field      []string // other keys and values, in turn
 	hex        string   // the bytes expected
 	line       int      // of hex in the file, from 0
@@ -63,12 +62,6 @@ func readVectors(t *testing.T, lines []string) (all []vector) {
 			v.spec = value
 		case key == "hex":
 			v.hex, v.line = value, i
-		case key == "do":
-			o, err := parseOp(value)
-			if err != nil {
-				t.Fatalf("line %d: %v", i+1, err)
-			}
-			v.do = append(v.do, o)
 		default:
 			v.field = append(v.field, key, value)
 		}
@@ -124,30 +117,9 @@ func sectionsOf(t *testing.T) map[string]bool {
 	return all
 }
 
-func TestControlVectors(t *testing.T) {
-	for _, file := range []string{"coder.txt", "ints.txt", "columns.txt", "text.txt", "members.txt", "bodies.txt"} {
-		t.Run(file, func(t *testing.T) {
-			forVectors(t, file, func(t *testing.T, v *vector) []byte {
-				m := new(taught)
-				got, literals := writeScript(v.do, m.reset())
-				readScript(t, v.do, got, literals, m.reset())
-				if want := unhex(t, v.get("literals")); !bytes.Equal(literals, want) {
-					t.Errorf("literals %x, want %x", literals, want)
-				}
-				return got
-			})
-		})
-	}
-}
-
 func TestFrameVectors(t *testing.T) {
 	forVectors(t, "frames.txt", func(t *testing.T, v *vector) []byte {
 		f := Frame{Control: unhex(t, v.get("control")), Literals: unhex(t, v.get("literals"))}
-		if len(v.do) > 0 {
-			m := new(taught)
-			f.Control, f.Literals = writeScript(v.do, m.reset())
-			readScript(t, v.do, f.Control, f.Literals, m.reset())
-		}
 		if packet := v.get("packet"); packet != "" {
 			f.Digest.AddVerbatim(unhex(t, packet))
 		} else if digest, err := strconv.ParseUint(v.get("digest"), 16, 32); err != nil {

@@ -165,3 +165,10 @@ func (l Limits) Check() error {
 	}
 	return nil
 }
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

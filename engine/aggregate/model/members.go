@@ -1,4 +1,4 @@
-package wire
+package model
 
 // Members codes which of a list of candidates are members of a group. That all
 // are costs a small fraction of a bit; a run of members or of gaps costs its
