@@ -2,103 +2,103 @@ package parsers
 
 import "math"
 
-// A Verdict is what a Grammar says of bytes.
-type Verdict uint8
+// An Outcome is what a Framer says of bytes.
+type Outcome uint8
 
 const (
-	Good  Verdict = iota
-	Short         // more bytes are needed to tell
-	Wrong         // they are not what should be there
+	Complete Outcome = iota // what was looked for is there
+	NeedMore                // more bytes are needed to tell
+	Invalid                 // they are not what should be there
 )
 
-// A Grammar is what a Cutter has to know of a protocol. It belongs to one flow
-// and may remember what it learns.
-type Grammar interface {
+// A Framer tells where a protocol's messages begin and end, and what they are: all
+// that a Cutter has to know of it. It belongs to one flow and may remember what it
+// learns.
+type Framer interface {
 	// Begin says that a segment is about to be cut, and whether its bytes come out
-	// of their turn. After those the grammar gets back the value that it had; what
+	// of their turn. After those the framer gets back the value that it had; what
 	// it points to it has to leave alone.
 	Begin(again bool)
 	// Front reads the message that b begins with into whole, as if the message
 	// lay in one piece. All of whole but its protocol is zero. Len is to be
 	// the message's size, 0 when that is not known yet; where it is no more than
 	// b has, the message is there and ends as it should. Event may borrow from b.
-	// Of a message that is Short only Name and Class count, as far as b tells; as
-	// many bytes as NewCutter was told of are never Short. b is borrowed until Front
-	// returns.
-	Front(b []byte, whole *Span) Verdict
-	// Rest goes on with a message whose front was Good, of which p holds what
+	// At NeedMore only Name and Class count, as far as b tells; it is never said of
+	// as many bytes as NewCutter was told of. b is borrowed until Front returns.
+	Front(b []byte, whole *Span) Outcome
+	// Rest goes on with a message whose front was Complete, of which p holds what
 	// follows its first at bytes. It returns how many bytes of p are the
-	// message's: all of them when it is Short, as many as there are to its end
-	// when it is Good, and those before the fault when it is Wrong. It may set
-	// whole.Body where Front could not.
-	Rest(p []byte, at int, whole *Span) (n int, v Verdict)
+	// message's: at NeedMore all of them, at Complete as many as there are to its
+	// end, at Invalid those before the fault. It may set whole.Body where Front
+	// could not.
+	Rest(p []byte, at int, whole *Span) (n int, v Outcome)
 	// Resync returns how many bytes of p come before the first message boundary
 	// in it, len(p) when there is none. begin says that p begins a segment, and
 	// budget is what may be spent on looking, in messages; left is what is left.
 	Resync(p []byte, begin bool, budget int) (n, left int)
 }
 
-// ByValue is the Begin of a Grammar that points to nothing.
+// ByValue is the Begin of a Framer that points to nothing.
 type ByValue struct{}
 
-// Begin implements Grammar.
+// Begin implements Framer.
 func (ByValue) Begin(bool) {}
 
 // Sized is the Rest of protocols whose messages begin with their size.
 type Sized struct{}
 
-// Rest implements Grammar.
-func (Sized) Rest(p []byte, at int, whole *Span) (n int, v Verdict) {
+// Rest implements Framer.
+func (Sized) Rest(p []byte, at int, whole *Span) (n int, v Outcome) {
 	if left := whole.Len - at; left <= len(p) {
-		return left, Good
+		return left, Complete
 	}
-	return len(p), Short
+	return len(p), NeedMore
 }
 
-// A Cutter is the Scanner of a protocol that has a Grammar, which G is the type of:
+// A Cutter is the Scanner of a protocol that has a Framer, which F is the type of:
 // it cuts a flow into its messages, whatever segments they come in. Beside the
 // message that the flow is in, it remembers at most maxFront bytes of one whose
 // front was cut.
-type Cutter[G any, P grammarOf[G]] struct {
-	Grammar G
+type Cutter[F any, P framerOf[F]] struct {
+	Framer F
 	cutter
 }
 
-// grammarOf says that it is *G which implements Grammar.
-type grammarOf[G any] interface {
-	*G
-	Grammar
+// framerOf says that it is *F which implements Framer.
+type framerOf[F any] interface {
+	*F
+	Framer
 }
 
-// NewCutter returns a Cutter at a message boundary, with a Grammar that is zero.
+// NewCutter returns a Cutter at a message boundary, with a Framer that is zero.
 // That many bytes at the beginning of a message are enough for its Front, and that
 // much budget each Scan has for Resync.
-func NewCutter[G any, P grammarOf[G]](id ProtocolID, maxFront, budget uint16) *Cutter[G, P] {
-	return &Cutter[G, P]{cutter: cutter{protocol: id, maxFront: maxFront, budget: budget}}
+func NewCutter[F any, P framerOf[F]](id ProtocolID, maxFront, budget uint16) *Cutter[F, P] {
+	return &Cutter[F, P]{cutter: cutter{protocol: id, maxFront: maxFront, budget: budget}}
 }
 
 // Lost implements Scanner.
-func (c *Cutter[G, P]) Lost() { c.state = lost }
+func (c *Cutter[F, P]) Lost() { c.state = lost }
 
 // Scan implements Scanner.
-func (c *Cutter[G, P]) Scan(dst []Span, payload []byte) []Span {
-	g := P(&c.Grammar)
-	g.Begin(false)
-	return c.scan(g, dst, payload)
+func (c *Cutter[F, P]) Scan(dst []Span, payload []byte) []Span {
+	fr := P(&c.Framer)
+	fr.Begin(false)
+	return c.scan(fr, dst, payload)
 }
 
 // Rescan implements Scanner.
-func (c *Cutter[G, P]) Rescan(dst []Span, payload []byte) []Span {
+func (c *Cutter[F, P]) Rescan(dst []Span, payload []byte) []Span {
 	was := *c
 	c.state, c.again = lost, true
-	g := P(&c.Grammar)
-	g.Begin(true)
-	dst = c.scan(g, dst, payload)
+	fr := P(&c.Framer)
+	fr.Begin(true)
+	dst = c.scan(fr, dst, payload)
 	*c = was
 	return dst
 }
 
-// A cutter is the part of a Cutter that does not depend on the grammar's type.
+// A cutter is the part of a Cutter that does not depend on the framer's type.
 type cutter struct {
 	protocol ProtocolID
 	state    cutterState
@@ -127,24 +127,24 @@ type cutMessage struct {
 }
 
 // scan appends the spans of the next bytes of the flow.
-func (c *cutter) scan(g Grammar, dst []Span, p []byte) []Span {
+func (c *cutter) scan(fr Framer, dst []Span, p []byte) []Span {
 	budget := int(c.budget)
 	refused := 0 // len(p) where no message began
 	for all := len(p); len(p) > 0; {
 		var n int
 		switch c.state {
 		case boundary:
-			if dst, n = c.first(g, dst, p); n == 0 {
+			if dst, n = c.first(fr, dst, p); n == 0 {
 				refused = len(p)
 			}
 		case inFront:
-			dst, n = c.resume(g, dst, p)
+			dst, n = c.resume(fr, dst, p)
 		case inRest:
-			dst, n = c.rest(g, dst, p)
+			dst, n = c.rest(fr, dst, p)
 		case lost:
-			n, budget = g.Resync(p, len(p) == all, budget)
+			n, budget = fr.Resync(p, len(p) == all, budget)
 			if n == 0 && refused == len(p) {
-				n = 1 // the Grammar is of two minds: no message began here
+				n = 1 // the Framer is of two minds: no message began here
 			}
 			if n > 0 {
 				dst = append(dst, OpaqueSpan(n))
@@ -160,19 +160,19 @@ func (c *cutter) scan(g Grammar, dst []Span, p []byte) []Span {
 
 // first scans a message from its first byte. It takes no byte, and is lost, when
 // there is no message.
-func (c *cutter) first(g Grammar, dst []Span, p []byte) ([]Span, int) {
+func (c *cutter) first(fr Framer, dst []Span, p []byte) ([]Span, int) {
 	had := len(dst)
 	dst = append(dst, Span{})
 	sp := &dst[had] // written in place: a Span is large
 	sp.Protocol = c.protocol
-	n, v := len(p), g.Front(p, sp)
+	n, v := len(p), fr.Front(p, sp)
 	switch {
-	case v == Good && sp.Len > 0 && sp.Len <= len(p): // what there is most of
+	case v == Complete && sp.Len > 0 && sp.Len <= len(p): // what there is most of
 		return dst, sp.Len
-	case v == Good:
-		n, v = g.Rest(p, 0, sp)
+	case v == Complete:
+		n, v = fr.Rest(p, 0, sp)
 		c.state = after[v]
-	case v == Short:
+	case v == NeedMore:
 		sp.unknown()
 		c.state = inFront
 	default:
@@ -181,11 +181,11 @@ func (c *cutter) first(g Grammar, dst []Span, p []byte) ([]Span, int) {
 	switch {
 	case n == 0:
 		return dst[:had], 0
-	case v == Good:
+	case v == Complete:
 		sp.Len = n
 		sp.Body = min(sp.Body, n)
 		return dst, n
-	case v == Short && !c.again:
+	case v == NeedMore && !c.again:
 		c.keep(sp, p)
 	}
 	sp.piece(sp, 0, n)
@@ -193,7 +193,7 @@ func (c *cutter) first(g Grammar, dst []Span, p []byte) ([]Span, int) {
 }
 
 // after is where the flow is when a message was gone on with.
-var after = [...]cutterState{Good: boundary, Short: inRest, Wrong: lost}
+var after = [...]cutterState{Complete: boundary, NeedMore: inRest, Invalid: lost}
 
 // keep remembers a message that goes on after its first bytes p.
 func (c *cutter) keep(whole *Span, p []byte) {
@@ -211,15 +211,15 @@ func (c *cutter) keep(whole *Span, p []byte) {
 
 // resume goes on with a message whose front was cut. Its event, which would borrow
 // from carry, is not told.
-func (c *cutter) resume(g Grammar, dst []Span, p []byte) ([]Span, int) {
+func (c *cutter) resume(fr Framer, dst []Span, p []byte) ([]Span, int) {
 	m := c.cut
 	m.carry = append(m.carry, p[:min(len(p), int(c.maxFront)-len(m.carry))]...)
 	m.whole = Span{Protocol: c.protocol}
-	switch g.Front(m.carry, &m.whole) {
-	case Good:
+	switch fr.Front(m.carry, &m.whole) {
+	case Complete:
 		m.whole.Event = nil
-		return c.rest(g, dst, p)
-	case Short:
+		return c.rest(fr, dst, p)
+	case NeedMore:
 		m.whole.unknown()
 		return m.take(dst, len(p)), len(p)
 	}
@@ -228,8 +228,8 @@ func (c *cutter) resume(g Grammar, dst []Span, p []byte) ([]Span, int) {
 }
 
 // rest goes on with a message whose front is known.
-func (c *cutter) rest(g Grammar, dst []Span, p []byte) ([]Span, int) {
-	n, v := g.Rest(p, c.cut.at, &c.cut.whole)
+func (c *cutter) rest(fr Framer, dst []Span, p []byte) ([]Span, int) {
+	n, v := fr.Rest(p, c.cut.at, &c.cut.whole)
 	c.state = after[v]
 	if n > 0 {
 		dst = c.cut.take(dst, n)
@@ -265,7 +265,7 @@ func (whole *Span) piece(sp *Span, at, n int) {
 	sp.Protocol = whole.Protocol
 	sp.Name = whole.Name
 	sp.Class = whole.Class
-	sp.Sealed = whole.Sealed
+	sp.Encrypted = whole.Encrypted
 	sp.Key = whole.Key
 	sp.Body = min(max(whole.Body-at, 0), n)
 	holes := 0

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lines is a Grammar of messages that are a text, a colon and bytes: as many as
+// lines is a Framer of messages that are a text, a colon and bytes: as many as
 // the text has, or after a text in capitals those up to a full stop. A message
 // begins with a letter.
 type lines struct {
@@ -18,16 +18,16 @@ type lines struct {
 
 const maxLine = 8
 
-func (g *lines) Front(b []byte, whole *Span) Verdict {
+func (fr *lines) Front(b []byte, whole *Span) Outcome {
 	whole.Name = b[0]
 	colon := bytes.IndexByte(b[:min(len(b), maxLine)], ':')
 	switch {
 	case b[0]|0x20 < 'a' || b[0]|0x20 > 'z' || colon < 0 && len(b) >= maxLine:
-		return Wrong
+		return Invalid
 	case colon < 0:
-		return Short
+		return NeedMore
 	}
-	if g.toStop = b[0] < 'a'; !g.toStop {
+	if fr.toStop = b[0] < 'a'; !fr.toStop {
 		whole.Len = 2*colon + 1
 	}
 	whole.Body = colon + 1
@@ -35,25 +35,25 @@ func (g *lines) Front(b []byte, whole *Span) Verdict {
 	whole.Key = MessageKey(whole.Protocol, whole.Name, whole.Event, colon)
 	whole.AddHole(0, 1, HoleBig, 0, 0)
 	whole.AddHole(colon, 1, HoleText, 1, 0)
-	return Good
+	return Complete
 }
 
-func (g *lines) Rest(p []byte, at int, whole *Span) (n int, v Verdict) {
-	if !g.toStop {
+func (fr *lines) Rest(p []byte, at int, whole *Span) (n int, v Outcome) {
+	if !fr.toStop {
 		return Sized{}.Rest(p, at, whole)
 	}
 	from := min(max(whole.Body-at, 0), len(p))
 	switch stop := bytes.IndexByte(p[from:], '.'); {
 	case bytes.IndexByte(p[from:], '!') >= 0:
-		return from + bytes.IndexByte(p[from:], '!'), Wrong
+		return from + bytes.IndexByte(p[from:], '!'), Invalid
 	case stop >= 0:
-		return from + stop + 1, Good
+		return from + stop + 1, Complete
 	}
-	return len(p), Short
+	return len(p), NeedMore
 }
 
-func (g *lines) Resync(p []byte, begin bool, budget int) (n, left int) {
-	if begin && new(lines).Front(p, new(Span)) != Wrong {
+func (fr *lines) Resync(p []byte, begin bool, budget int) (n, left int) {
+	if begin && new(lines).Front(p, new(Span)) != Invalid {
 		return 0, budget
 	}
 	return len(p), budget - 1
@@ -179,12 +179,12 @@ func FuzzCutter(f *testing.F) {
 	})
 }
 
-// twoMinds is a Grammar that finds a boundary wherever it looks.
+// twoMinds is a Framer that finds a boundary wherever it looks.
 type twoMinds struct{ lines }
 
 func (*twoMinds) Resync([]byte, bool, int) (n, left int) { return 0, 0 }
 
-// TestContradiction holds that a Grammar of two minds costs time, and no more.
+// TestContradiction holds that a Framer of two minds costs time, and no more.
 func TestContradiction(t *testing.T) {
 	p := []byte("...a:1.b:2")
 	var got []int

@@ -14,7 +14,7 @@
 //
 // What scanners of protocols over TCP share, a Cutter does: it follows a message
 // over segments and keeps the bytes of one whose beginning was cut, while the
-// protocol's Grammar tells what a message is. AMQP 0-9-1, whose messages are of
+// protocol's Framer tells what a message is. AMQP 0-9-1, whose messages are of
 // frames that others may come between, and RESP, whose values are walked through
 // from their first byte, have scanners of their own.
 //

@@ -5,17 +5,17 @@ package parsers
 // advice: they tell the core what is worth comparing with what. Wrong spans
 // cost bytes on the link, never correctness.
 type Span struct {
-	Len      int        // bytes of payload, always > 0
-	At       int        // where the span starts inside its message; 0 at its first byte
-	Protocol ProtocolID // Opaque when nothing is known
-	Name     uint8      // the message's kind within its protocol; see Registry.MessageName
-	Class    Class      // how the message may wait
-	Sealed   bool       // ciphertext behind Body: like nothing before, and nobody need look
-	Event    []byte     // topic, subject, channel, ...; nil when it has none. Borrowed until the next Scan of the same flow.
-	Key      uint64     // names protocol, kind and event together: equal keys mean comparable messages; 0 for opaque
-	Body     int        // offset of the message body inside the span; Len when the body is elsewhere or empty
-	Holes    [MaxHoles]Hole
-	NumHoles int
+	Len       int        // bytes of payload, always > 0
+	At        int        // where the span starts inside its message; 0 at its first byte
+	Protocol  ProtocolID // Opaque when nothing is known
+	Name      uint8      // the message's kind within its protocol; see Registry.MessageName
+	Class     Class      // how the message may wait
+	Encrypted bool       // ciphertext behind Body: like nothing before, and nobody need look
+	Event     []byte     // topic, subject, channel, ...; nil when it has none. Borrowed until the next Scan of the same flow.
+	Key       uint64     // names protocol, kind and event together: equal keys mean comparable messages; 0 for opaque
+	Body      int        // offset of the message body inside the span; Len when the body is elsewhere or empty
+	Holes     [MaxHoles]Hole
+	NumHoles  int
 }
 
 // MaxHoles is how many fields of one span can belong to its flow.

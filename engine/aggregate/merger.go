@@ -206,7 +206,7 @@ func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index 
 	if len(m.spans) > 0 {
 		first := &m.spans[0]
 		v := first.Key
-		if first.Protocol == parsers.Opaque || first.Sealed {
+		if first.Protocol == parsers.Opaque || first.Encrypted {
 			v = xxhash.Sum64(payload)
 		}
 		key ^= v * 0x9e3779b97f4a7c15
@@ -318,7 +318,7 @@ func (m *Merger) describe(src *source, g *group, start int) {
 		end := start + s.Len - out
 		*t = span{body: m.store[start:end:end], holes: holes, advice: advice{
 			key: s.Key, message: s.Key, split: s.Body - before, at: s.At,
-			protocol: s.Protocol, name: s.Name, class: s.Class, sealed: s.Sealed,
+			protocol: s.Protocol, name: s.Name, class: s.Class, sealed: s.Encrypted,
 		}}
 		if len(s.Event) > 0 {
 			from := len(m.events)

@@ -44,7 +44,7 @@ func Protocol() parsers.Protocol {
 		MessageNames: names[:],
 		Probe:        Probe,
 		New: func(id parsers.ProtocolID) parsers.Scanner {
-			return parsers.NewCutter[grammar](id, maxFront, 1)
+			return parsers.NewCutter[framer](id, maxFront, 1)
 		},
 	}
 }
@@ -52,20 +52,20 @@ func Protocol() parsers.Protocol {
 // maxFront is as many bytes of a message as Front ever needs.
 const maxFront = 2 + 1 + 4 + 1 + 255
 
-// A grammar tells a parsers.Cutter of Feed. It learns nothing from a flow.
-type grammar struct {
+// A framer tells a parsers.Cutter of Feed. It learns nothing from a flow.
+type framer struct {
 	parsers.ByValue
 	parsers.Sized // messages begin with their size
 }
 
-// Front implements parsers.Grammar.
-func (grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
+// Front implements parsers.Framer.
+func (framer) Front(b []byte, whole *parsers.Span) parsers.Outcome {
 	if len(b) < 3 {
-		return parsers.Short
+		return parsers.NeedMore
 	}
 	kind, size := Kind(b[2]), 2+int(binary.BigEndian.Uint16(b))
 	if kind == 0 || kind > Ping {
-		return parsers.Wrong
+		return parsers.Invalid
 	}
 	whole.Name = uint8(kind)
 	whole.Class = classes[kind]
@@ -75,50 +75,50 @@ func (grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 	switch inside := size - 3; kind {
 	case Hello:
 		if inside != 5 {
-			return parsers.Wrong
+			return parsers.Invalid
 		}
 	case Subscribe:
 		if inside < 1 || inside > 255 {
-			return parsers.Wrong
+			return parsers.Invalid
 		}
 		if len(b) < size {
-			return parsers.Short
+			return parsers.NeedMore
 		}
 		topic = b[3:size]
 	case News:
 		if inside < 5 {
-			return parsers.Wrong
+			return parsers.Invalid
 		}
 		if len(b) < 8 {
-			return parsers.Short
+			return parsers.NeedMore
 		}
 		if whole.Body = 8 + int(b[7]); whole.Body > size {
-			return parsers.Wrong
+			return parsers.Invalid
 		}
 		if len(b) < whole.Body {
-			return parsers.Short
+			return parsers.NeedMore
 		}
 		topic = b[8:whole.Body]
 		whole.AddHole(3, 4, parsers.HoleBig, 0, 1)
 	case Ack:
 		if inside != 4 {
-			return parsers.Wrong
+			return parsers.Invalid
 		}
 		whole.AddHole(3, 4, parsers.HoleBig, 0, 1)
 	case Ping:
 		if inside != 0 {
-			return parsers.Wrong
+			return parsers.Invalid
 		}
 	}
 	whole.Key = parsers.MessageKey(whole.Protocol, whole.Name, topic, len(topic))
 	if len(topic) > 0 {
 		whole.Event = topic
 	}
-	return parsers.Good
+	return parsers.Complete
 }
 
-// Resync implements parsers.Grammar: the next segment may begin with a message.
-func (grammar) Resync(p []byte, begin bool, budget int) (n, left int) {
+// Resync implements parsers.Framer: the next segment may begin with a message.
+func (framer) Resync(p []byte, begin bool, budget int) (n, left int) {
 	if begin && Probe(p) != parsers.None {
 		return 0, budget
 	}
@@ -136,10 +136,10 @@ func Probe(b []byte) parsers.Confidence {
 	}
 	for len(b) > 0 {
 		var m parsers.Span
-		switch v := (grammar{}).Front(b, &m); {
-		case v == parsers.Wrong:
+		switch v := (framer{}).Front(b, &m); {
+		case v == parsers.Invalid:
 			return parsers.None
-		case v == parsers.Short || m.Len > len(b):
+		case v == parsers.NeedMore || m.Len > len(b):
 			return parsers.Weak
 		}
 		b = b[m.Len:]

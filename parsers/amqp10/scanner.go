@@ -5,29 +5,29 @@ import "sheaf/parsers"
 // A Scanner finds AMQP 1.0 frames in one flow. It remembers, beside the frame it
 // is in, at most maxFront bytes of a frame whose beginning was cut, and the
 // addresses of links.
-type Scanner = parsers.Cutter[grammar, *grammar]
+type Scanner = parsers.Cutter[framer, *framer]
 
 // NewScanner returns a scanner at a frame boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
+	return parsers.NewCutter[framer](id, maxFront, resyncBudget)
 }
 
-// A grammar tells a parsers.Cutter of AMQP 1.0.
-type grammar struct {
+// A framer tells a parsers.Cutter of AMQP 1.0.
+type framer struct {
 	parsers.Sized
 	frozen bool // leaves links alone
 	links  *links
 }
 
-// Begin implements parsers.Grammar.
-func (g *grammar) Begin(again bool) {
-	if g.frozen = again; !again && g.links != nil {
-		g.links.turn++
+// Begin implements parsers.Framer.
+func (fr *framer) Begin(again bool) {
+	if fr.frozen = again; !again && fr.links != nil {
+		fr.links.turn++
 	}
 }
 
-// Front implements parsers.Grammar.
-func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
+// Front implements parsers.Framer.
+func (fr *framer) Front(b []byte, whole *parsers.Span) parsers.Outcome {
 	var f front
 	bad := parseFront(b, &f)
 	if bad == short && f.name == 0 {
@@ -38,9 +38,9 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 	switch bad {
 	case ok:
 	case short:
-		return parsers.Short
+		return parsers.NeedMore
 	default:
-		return parsers.Wrong
+		return parsers.Invalid
 	}
 	whole.Len = f.size
 	whole.Body = f.body
@@ -48,40 +48,40 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 		addHoles(whole, b, &f)
 	}
 	if f.linked {
-		g.link(b, &f, whole)
-		return parsers.Good
+		fr.link(b, &f, whole)
+		return parsers.Complete
 	}
-	if g.links != nil && !g.frozen {
+	if fr.links != nil && !fr.frozen {
 		switch f.name {
 		case End:
-			g.links.end(f.channel)
+			fr.links.end(f.channel)
 		case Open:
-			g.links.close()
+			fr.links.close()
 		}
 	}
 	whole.Key = parsers.MessageKey(whole.Protocol, whole.Name, nil, 0)
-	return parsers.Good
+	return parsers.Complete
 }
 
 // link sets the event of a frame that names a link: the link's address.
-func (g *grammar) link(b []byte, f *front, whole *parsers.Span) {
+func (fr *framer) link(b []byte, f *front, whole *parsers.Span) {
 	var event []byte
 	if f.name == Attach {
 		event = f.address.of(b)
-		if !g.frozen {
-			if g.links == nil {
-				g.links = &links{turn: 1}
+		if !fr.frozen {
+			if fr.links == nil {
+				fr.links = &links{turn: 1}
 			}
-			g.links.attach(f.channel, f.handle, event)
+			fr.links.attach(f.channel, f.handle, event)
 		}
-	} else if g.links != nil {
-		turn := g.links.turn
-		if g.frozen {
+	} else if fr.links != nil {
+		turn := fr.links.turn
+		if fr.frozen {
 			turn++ // a Scan may follow while the event is still borrowed
 		}
-		event = g.links.address(f.channel, f.handle, turn)
-		if f.name == Detach && !g.frozen {
-			g.links.detach(f.channel, f.handle)
+		event = fr.links.address(f.channel, f.handle, turn)
+		if f.name == Detach && !fr.frozen {
+			fr.links.detach(f.channel, f.handle)
 		}
 	}
 	if len(event) == 0 {
@@ -137,8 +137,8 @@ func tagHole(p place, tag []byte) (place, parsers.HoleKind, uint8) {
 	return p, parsers.HoleBig, 1
 }
 
-// Resync implements parsers.Grammar.
-func (g *grammar) Resync(p []byte, begin bool, budget int) (n, left int) {
+// Resync implements parsers.Framer.
+func (fr *framer) Resync(p []byte, begin bool, budget int) (n, left int) {
 	n = resync(p, begin, &budget)
 	return n, budget
 }

@@ -212,7 +212,7 @@ func TestLinks(t *testing.T) {
 	for i := range 3 * maxLinks {
 		scanAll(t, s, attach(7, i, no, "", "many"))
 	}
-	if n := len(s.Grammar.links.list); n != maxLinks {
+	if n := len(s.Framer.links.list); n != maxLinks {
 		t.Errorf("%d links", n)
 	}
 	if got := event(transfer(7, 3*maxLinks-1, 5, "t", "1")); got != "many" {
@@ -262,7 +262,7 @@ func TestGarbage(t *testing.T) {
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
 	message := transfer(1, 2, 5, "t", "hello")
-	suite.Rescan(t, s, func() any { return s.Grammar }, [][]byte{attach(1, 2, no, "", "queue"), message, message[:15]},
+	suite.Rescan(t, s, func() any { return s.Framer }, [][]byte{attach(1, 2, no, "", "queue"), message, message[:15]},
 		message[:14], message[9:], []byte("\x00"), perform(1, Detach, num(2)), perform(1, End), perform(0, Open))
 	suite.Shows(t, s, "transfer 15+22 body 9 2+1:0 5+1:1\n", message[15:])
 }

@@ -35,7 +35,7 @@ func answers() parsertest.Traffic[[]byte] {
 // answering returns a scanner of a flow of responses.
 func answering() parsers.Scanner {
 	s := NewScanner(testID)
-	s.Grammar.side = responses
+	s.Framer.side = responses
 	return s
 }
 

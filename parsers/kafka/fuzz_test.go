@@ -16,7 +16,7 @@ func FuzzScanner(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b, lengths []byte, answers bool) {
 		s := NewScanner(testID)
 		if answers {
-			s.Grammar.side = responses
+			s.Framer.side = responses
 		}
 		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
@@ -43,10 +43,10 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, answer bool) {
 		s := NewScanner(testID)
 		if answer {
-			s.Grammar.side = responses
+			s.Framer.side = responses
 		}
 		var fr front
-		bad := parseFront(b, s.Grammar.side, &fr)
+		bad := parseFront(b, s.Framer.side, &fr)
 		if bad == short && len(b) >= maxFront {
 			t.Fatalf("%d bytes are not enough", len(b))
 		}

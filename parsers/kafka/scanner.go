@@ -8,44 +8,44 @@ import (
 
 // A Scanner finds Kafka messages in one flow. It remembers, beside the message it
 // is in, at most maxFront bytes of a message whose beginning was cut.
-type Scanner = parsers.Cutter[grammar, *grammar]
+type Scanner = parsers.Cutter[framer, *framer]
 
 // NewScanner returns a scanner at a message boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
+	return parsers.NewCutter[framer](id, maxFront, resyncBudget)
 }
 
-// A grammar tells a parsers.Cutter of Kafka.
-type grammar struct {
+// A framer tells a parsers.Cutter of Kafka.
+type framer struct {
 	parsers.Sized
 	side side
 	last uint32 // correlation ID of the last message
 }
 
-// Begin implements parsers.Grammar. What comes again was before the last message,
+// Begin implements parsers.Framer. What comes again was before the last message,
 // mostly not by far.
-func (g *grammar) Begin(again bool) {
+func (fr *framer) Begin(again bool) {
 	if again {
-		g.last -= maxAhead / 2
+		fr.last -= maxAhead / 2
 	}
 }
 
-// Front implements parsers.Grammar.
-func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
+// Front implements parsers.Framer.
+func (fr *framer) Front(b []byte, whole *parsers.Span) parsers.Outcome {
 	var f front
-	switch parseFront(b, g.side, &f) {
+	switch parseFront(b, fr.side, &f) {
 	case ok:
 	case short:
-		g.cut(f.name, whole)
-		return parsers.Short
+		fr.cut(f.name, whole)
+		return parsers.NeedMore
 	default:
-		if g.side == requests {
-			g.side = unknown // it may have been taken for that by chance
+		if fr.side == requests {
+			fr.side = unknown // it may have been taken for that by chance
 		}
-		return parsers.Wrong
+		return parsers.Invalid
 	}
-	g.side = f.side
-	g.last = binary.BigEndian.Uint32(b[f.id:])
+	fr.side = f.side
+	fr.last = binary.BigEndian.Uint32(b[f.id:])
 	whole.Len = f.size
 	whole.Name = uint8(f.name)
 	whole.Class = f.name.class()
@@ -63,14 +63,14 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 		whole.AddHole(at, 4, parsers.HoleBig, counterSession, 0)
 		whole.AddHole(at+4, 4, parsers.HoleBig, counterEpoch, 1)
 	}
-	return parsers.Good
+	return parsers.Complete
 }
 
 // cut says what a message may be whose front is cut.
-func (g *grammar) cut(name Name, whole *parsers.Span) {
+func (fr *framer) cut(name Name, whole *parsers.Span) {
 	switch {
 	case name != 0:
-	case g.side == responses:
+	case fr.side == responses:
 		name = Response
 	default:
 		name = Request
@@ -79,8 +79,8 @@ func (g *grammar) cut(name Name, whole *parsers.Span) {
 	whole.Class = name.class()
 }
 
-// Resync implements parsers.Grammar.
-func (g *grammar) Resync(p []byte, begin bool, budget int) (n, left int) {
-	n = resync(p, g.side, g.last, begin, &budget)
+// Resync implements parsers.Framer.
+func (fr *framer) Resync(p []byte, begin bool, budget int) (n, left int) {
+	n = resync(p, fr.side, fr.last, begin, &budget)
 	return n, budget
 }

@@ -123,7 +123,7 @@ func TestChance(t *testing.T) {
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
 	cutOff := produce(3, 8, "c-1", "topic", nil)
-	suite.Rescan(t, s, func() any { return s.Grammar },
+	suite.Rescan(t, s, func() any { return s.Framer },
 		[][]byte{fetch(12, 6, "c-1", "topic", 77, 8), produce(3, 7, "c-1", "topic", batch(0, "r")), cutOff[:10]}, []byte{0})
 	suite.Shows(t, s, "Produce 10+38 body 26 hole 4+3 counter 1\n", cutOff[10:])
 }

@@ -34,7 +34,7 @@ func aliased() parsertest.Traffic[[]byte] {
 func version(v uint8) func() parsers.Scanner {
 	return func() parsers.Scanner {
 		s := NewScanner(testID)
-		s.Grammar.version = v
+		s.Framer.version = v
 		return s
 	}
 }

@@ -15,7 +15,7 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte, version uint8) {
 		s := NewScanner(testID)
-		s.Grammar.version = version % 6
+		s.Framer.version = version % 6
 		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
 }
@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		s := NewScanner(testID)
-		s.Grammar.version = version
+		s.Framer.version = version
 		if spans := s.Scan(nil, b[:n]); len(spans) != 1 {
 			t.Fatalf("spans:\n%s", showSpans(spans))
 		}

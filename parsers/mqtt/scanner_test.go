@@ -130,8 +130,8 @@ func TestAliases(t *testing.T) {
 	}
 	// Past the bound the number is all there is.
 	beyond := scanAll(t, s, publish5(0, "d", 0, props(topicAlias(65)), "1"), publish5(0, "", 0, props(topicAlias(65)), "1"))
-	if beyond[1].Event != nil || len(s.Grammar.aliases.topics) != maxAliases {
-		t.Errorf("event %q, %d aliases", beyond[1].Event, len(s.Grammar.aliases.topics))
+	if beyond[1].Event != nil || len(s.Framer.aliases.topics) != maxAliases {
+		t.Errorf("event %q, %d aliases", beyond[1].Event, len(s.Framer.aliases.topics))
 	}
 	// A new connection forgets.
 	scanAll(t, s, connect(5))
@@ -199,7 +199,7 @@ func TestGarbage(t *testing.T) {
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
 	cutOff := publish5(0, "x/y", 0, props(), "body")
-	suite.Rescan(t, s, func() any { return s.Grammar }, [][]byte{
+	suite.Rescan(t, s, func() any { return s.Framer }, [][]byte{
 		connect(5), publish5(1, "a", 1, props(topicAlias(1)), "1"), publish5(1, "", 2, props(topicAlias(1)), "22"), cutOff[:4],
 	}, cutOff[:3], []byte("\x00"))
 	suite.Shows(t, s, "PUBLISH 4+8 body 4\n", cutOff[4:])

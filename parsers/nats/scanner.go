@@ -8,22 +8,22 @@ import (
 
 // A Scanner finds NATS messages in one flow. It remembers, beside the message it
 // is in, at most maxFront bytes of a message whose control line was cut.
-type Scanner = parsers.Cutter[grammar, *grammar]
+type Scanner = parsers.Cutter[framer, *framer]
 
 // NewScanner returns a scanner at a message boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
+	return parsers.NewCutter[framer](id, maxFront, resyncBudget)
 }
 
-// A grammar tells a parsers.Cutter of NATS.
-type grammar struct {
+// A framer tells a parsers.Cutter of NATS.
+type framer struct {
 	parsers.ByValue
 	side    side // which end of the connection sends
 	payload bool // the message ends with a payload, and so with CR LF
 }
 
-// Front implements parsers.Grammar.
-func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
+// Front implements parsers.Framer.
+func (fr *framer) Front(b []byte, whole *parsers.Span) parsers.Outcome {
 	var f front
 	bad := parseFront(b, &f)
 	whole.Name = uint8(f.name)
@@ -31,17 +31,17 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 	switch bad {
 	case ok:
 	case short:
-		return parsers.Short
+		return parsers.NeedMore
 	default:
-		return parsers.Wrong
+		return parsers.Invalid
 	}
 	whole.Len = f.size
 	whole.Body = f.body
-	g.payload = f.size > f.line
+	fr.payload = f.size > f.line
 	if side := sides[f.name]; side != unknown {
-		g.side = side
+		fr.side = side
 	}
-	if g.side == keepAlive[f.name] {
+	if fr.side == keepAlive[f.name] {
 		whole.Class = parsers.ClassAck
 	}
 	event := f.fields(b, whole)
@@ -53,28 +53,28 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 	if len(event) > 0 {
 		whole.Event = event
 	}
-	return parsers.Good
+	return parsers.Complete
 }
 
-// Rest implements parsers.Grammar.
-func (g *grammar) Rest(p []byte, at int, whole *parsers.Span) (n int, v parsers.Verdict) {
+// Rest implements parsers.Framer.
+func (fr *framer) Rest(p []byte, at int, whole *parsers.Span) (n int, v parsers.Outcome) {
 	n = whole.Len - at
 	if whole.Len == 0 { // it ends with its line
 		if n = bytes.IndexByte(p, '\n') + 1; n == 0 {
-			return len(p), parsers.Short
+			return len(p), parsers.NeedMore
 		}
 	}
 	switch {
 	case n > len(p):
-		return len(p), parsers.Short
-	case g.payload && !ends(p[:n]):
-		return 0, parsers.Wrong
+		return len(p), parsers.NeedMore
+	case fr.payload && !ends(p[:n]):
+		return 0, parsers.Invalid
 	}
-	return n, parsers.Good
+	return n, parsers.Complete
 }
 
-// Resync implements parsers.Grammar.
-func (g *grammar) Resync(p []byte, begin bool, budget int) (n, left int) {
+// Resync implements parsers.Framer.
+func (fr *framer) Resync(p []byte, begin bool, budget int) (n, left int) {
 	n = resync(p, begin, &budget)
 	return n, budget
 }

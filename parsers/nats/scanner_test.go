@@ -146,7 +146,7 @@ func TestGarbage(t *testing.T) {
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
 	const cutOff = "PUB x.y 4\r\nbody\r\n"
-	suite.Rescan(t, s, func() any { return s.Grammar }, []string{connect + "PUB a 1\r\nx\r\nPUB b 2\r\nyy\r\n", cutOff[:6]},
+	suite.Rescan(t, s, func() any { return s.Framer }, []string{connect + "PUB a 1\r\nx\r\nPUB b 2\r\nyy\r\n", cutOff[:6]},
 		cutOff[:3], "\x00")
 	suite.Shows(t, s, "PUB 6+11 body 5\n", cutOff[6:])
 }

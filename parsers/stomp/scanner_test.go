@@ -113,7 +113,7 @@ func TestGarbage(t *testing.T) {
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
 	const cutOff = "SEND\ndestination:x\n\nbody\x00"
-	suite.Rescan(t, s, func() any { return s.Grammar }, []string{"SEND\ndestination:a\n\n1\x00" + "SEND\ndestination:b\n\n22\x00", cutOff[:9]},
+	suite.Rescan(t, s, func() any { return s.Framer }, []string{"SEND\ndestination:a\n\n1\x00" + "SEND\ndestination:b\n\n22\x00", cutOff[:9]},
 		cutOff[:3], cutOff[:6], "\x01")
 	suite.Shows(t, s, "SEND 9+16 body 11\n", cutOff[9:])
 }

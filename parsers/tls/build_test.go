@@ -41,11 +41,11 @@ func data(n int) []byte {
 }
 
 var (
-	clientHello = version(1, record(Handshake, message(1, 240)))
-	serverHello = record(Handshake, message(2, 118))
-	change      = record(ChangeCipherSpec, "\x01")
-	finished    = record(Handshake, strings.Repeat("\xa5", 40))
-	closeNotify = record(Alert, "\x01\x00")
-	sealedAlert = record(Alert, strings.Repeat("\x5a", 26))
-	heartbeat   = record(Heartbeat, strings.Repeat("\x01", 19))
+	clientHello    = version(1, record(Handshake, message(1, 240)))
+	serverHello    = record(Handshake, message(2, 118))
+	change         = record(ChangeCipherSpec, "\x01")
+	finished       = record(Handshake, strings.Repeat("\xa5", 40))
+	closeNotify    = record(Alert, "\x01\x00")
+	encryptedAlert = record(Alert, strings.Repeat("\x5a", 26))
+	heartbeat      = record(Heartbeat, strings.Repeat("\x01", 19))
 )

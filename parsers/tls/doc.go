@@ -10,10 +10,10 @@
 //   - Parse, for tools and tests: a record with the place of its fragment;
 //   - Layer, a gopacket layer, so that any gopacket program can show the records.
 //
-// A message is a record, and its kind the record's content type. What is
-// encrypted is Sealed: all application data, and everything behind a
-// ChangeCipherSpec. Handshakes before it are compared like other messages: the
-// certificates of one broker are the same for every client.
+// A message is a record, and its kind the record's content type. All application
+// data is Encrypted, and so is everything behind a ChangeCipherSpec. Handshakes
+// before it are compared like other messages: the certificates of one broker are the
+// same for every client.
 //
 // Sections are those of RFC 8446, TLS 1.3. The records of 1.0 to 1.2 have the
 // same form (RFC 5246 section 6.2).

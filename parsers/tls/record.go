@@ -57,9 +57,9 @@ func (h *head) fits() fault {
 	good := true
 	switch h.name {
 	case ChangeCipherSpec:
-		good = h.size == 1 || h.size >= minSealed // sealed where 1.0 to 1.2 change keys anew
+		good = h.size == 1 || h.size >= minEncrypted // encrypted where 1.0 to 1.2 change keys anew
 	case Alert:
-		good = h.size == 2 || h.size >= minSealed
+		good = h.size == 2 || h.size >= minEncrypted
 	case Handshake:
 		good = h.size >= minHandshake
 	case Heartbeat:
@@ -72,7 +72,7 @@ func (h *head) fits() fault {
 }
 
 const (
-	minSealed    = 17     // a byte and a tag or MAC of 16
+	minEncrypted = 17     // a byte and a tag or MAC of 16
 	minHandshake = 4      // type(1) length(3), RFC 8446 section 4
 	minHeartbeat = 3 + 16 // type(1) length(2) padding(16), RFC 6520 section 4
 )

@@ -22,7 +22,7 @@ var records = []struct {
 	{"no data", record(ApplicationData, ""), ApplicationData, 0x0303},
 	{"the longest", data(maxFragment), ApplicationData, 0x0303},
 	{"close_notify", closeNotify, Alert, 0x0303},
-	{"sealed alert", sealedAlert, Alert, 0x0303},
+	{"encrypted alert", encryptedAlert, Alert, 0x0303},
 	{"heartbeat", heartbeat, Heartbeat, 0x0303},
 }
 

@@ -115,7 +115,7 @@ func (s *Scanner) span(dst []parsers.Span, n int) []parsers.Span {
 	sp.Class = s.name.class()
 	sp.Key = parsers.MessageKey(s.protocol, uint8(s.name), nil, 0)
 	sp.Body = min(max(headSize-s.at, 0), n)
-	sp.Sealed = s.name == ApplicationData || s.changed
+	sp.Encrypted = s.name == ApplicationData || s.changed
 	s.at += n
 	return dst
 }

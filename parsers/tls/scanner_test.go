@@ -23,29 +23,29 @@ func TestScanRecords(t *testing.T) {
 		if tt.want == ApplicationData {
 			class = parsers.ClassData
 		}
-		if Name(sp.Name) != tt.want || sp.At != 0 || sp.Len != len(tt.bytes) || sp.Body != headSize || sp.Class != class || sp.Sealed != (tt.want == ApplicationData) {
+		if Name(sp.Name) != tt.want || sp.At != 0 || sp.Len != len(tt.bytes) || sp.Body != headSize || sp.Class != class || sp.Encrypted != (tt.want == ApplicationData) {
 			t.Errorf("%s: span %+v", tt.name, sp)
 		}
 	}
 }
 
-// TestSealed holds what is taken for ciphertext in a handshake of TLS 1.2.
-func TestSealed(t *testing.T) {
+// TestEncrypted holds what is taken for ciphertext in a handshake of TLS 1.2.
+func TestEncrypted(t *testing.T) {
 	var got strings.Builder
-	for _, sp := range scanAll(t, NewScanner(testID), clientHello, cat(serverHello, change, finished), data(90), sealedAlert, closeNotify) {
+	for _, sp := range scanAll(t, NewScanner(testID), clientHello, cat(serverHello, change, finished), data(90), encryptedAlert, closeNotify) {
 		got.WriteString(Name(sp.Name).String())
-		if sp.Sealed {
-			got.WriteString(" sealed")
+		if sp.Encrypted {
+			got.WriteString(" encrypted")
 		}
 		got.WriteByte('\n')
 	}
 	want := `handshake
 handshake
 change_cipher_spec
-handshake sealed
-application_data sealed
-alert sealed
-alert sealed
+handshake encrypted
+application_data encrypted
+alert encrypted
+alert encrypted
 `
 	if diff := cmp.Diff(want, got.String()); diff != "" {
 		t.Error(diff)

@@ -11,7 +11,7 @@ var suite = parsertest.Suite[[]byte]{
 	Name: func(name uint8) string { return Name(name).String() },
 	Span: func(sp parsers.Span) bool { return sp.NumHoles == 0 && sp.Event == nil },
 	Piece: func(sp, whole parsers.Span, _ int) bool {
-		return sp.Key == whole.Key && sp.Name == whole.Name && sp.Sealed == whole.Sealed
+		return sp.Key == whole.Key && sp.Name == whole.Name && sp.Encrypted == whole.Encrypted
 	},
 }
 

@@ -22,7 +22,7 @@
 //     commands READY, SUBSCRIBE and CANCEL. In the middle of a connection little
 //     speaks for it: there it needs a binding.
 //   - ZMTP 1.0 and 2.0 are framed in other ways and are not known. With the CURVE
-//     mechanism messages are sealed, and with GSSAPI they may be.
+//     mechanism messages are encrypted, and with GSSAPI they may be.
 //   - A message of a single frame has no event: its topic, if there is one, is the
 //     beginning of its body, and where it ends only subscribers know.
 //   - A subscription of 3.0 is known as one where the flow's handshake was seen.

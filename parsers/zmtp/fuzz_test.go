@@ -15,7 +15,7 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b, lengths []byte, subscriber bool) {
 		s := NewScanner(testID)
-		s.Grammar.subscriber = subscriber
+		s.Framer.subscriber = subscriber
 		suite.FuzzScan(t, s, b, lengths, nil, 0)
 	})
 }
@@ -62,7 +62,7 @@ func FuzzParse(f *testing.F) {
 			at = frame.Off + frame.Len
 		}
 		s := NewScanner(testID)
-		s.Grammar.subscriber = subscriber
+		s.Framer.subscriber = subscriber
 		if spans := s.Scan(nil, b[:n]); len(spans) != 1 || !atBoundary(s) {
 			t.Fatalf("spans:\n%s", showSpans(spans))
 		}

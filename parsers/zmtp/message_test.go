@@ -29,7 +29,7 @@ var messages = []struct {
 	{"PING", command("PING", "\x00\x64ctx"), false, "PING 12 4@2+10", ""},
 	{"PONG", command("PONG", "ctx"), false, "PONG 10 4@2+8", ""},
 	{"JOIN", command("JOIN", "group"), false, "JOIN 12 4@2+10", "group"},
-	{"CURVE", command("MESSAGE", "12345678secret"), false, "SEALED 24 4@2+22", ""},
+	{"CURVE", command("MESSAGE", "12345678secret"), false, "ENCRYPTED 24 4@2+22", ""},
 	{"unknown command", command("NEW", "data"), false, "COMMAND 10 4@2+8", ""},
 	{"topic and body", message3("weather", "41"), false, "MESSAGE 13 1@2+7 0@11+2", "weather"},
 	{"topic of 256", message3(strings.Repeat("w", 256), "41"), false, "MESSAGE 269 3@9+256 0@267+2", strings.Repeat("w", 256)},

@@ -21,13 +21,13 @@ const (
 	Hello // PLAIN and CURVE
 	Welcome
 	Initiate
-	Sealed // the command MESSAGE of CURVE and GSSAPI
+	Encrypted // the command MESSAGE of CURVE and GSSAPI
 )
 
 var names = [...]string{
 	Greeting: "GREETING", Message: "MESSAGE", Command: "COMMAND",
 	Ready: "READY", Fail: "ERROR", Subscribe: "SUBSCRIBE", Cancel: "CANCEL", Ping: "PING", Pong: "PONG",
-	Join: "JOIN", Leave: "LEAVE", Hello: "HELLO", Welcome: "WELCOME", Initiate: "INITIATE", Sealed: "SEALED",
+	Join: "JOIN", Leave: "LEAVE", Hello: "HELLO", Welcome: "WELCOME", Initiate: "INITIATE", Encrypted: "ENCRYPTED",
 }
 
 // String returns the name.
@@ -64,14 +64,14 @@ func commandName(b []byte) Name {
 	case "INITIATE":
 		return Initiate
 	case "MESSAGE":
-		return Sealed
+		return Encrypted
 	}
 	return Command
 }
 
 func (n Name) class() parsers.Class {
 	switch n {
-	case Message, Command, Subscribe, Cancel, Join, Leave, Sealed:
+	case Message, Command, Subscribe, Cancel, Join, Leave, Encrypted:
 		return parsers.ClassData
 	}
 	return parsers.ClassUrgent

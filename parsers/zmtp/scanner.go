@@ -11,15 +11,15 @@ const nowhere = math.MaxInt
 
 // A Scanner finds ZMTP messages in one flow. It remembers, beside the message it
 // is in, at most maxFront bytes of a message whose beginning was cut.
-type Scanner = parsers.Cutter[grammar, *grammar]
+type Scanner = parsers.Cutter[framer, *framer]
 
 // NewScanner returns a scanner at a message boundary.
 func NewScanner(id parsers.ProtocolID) *Scanner {
-	return parsers.NewCutter[grammar](id, maxFront, resyncBudget)
+	return parsers.NewCutter[framer](id, maxFront, resyncBudget)
 }
 
-// A grammar tells a parsers.Cutter of ZMTP.
-type grammar struct {
+// A framer tells a parsers.Cutter of ZMTP.
+type framer struct {
 	parsers.ByValue
 	subscriber bool // the sender's socket subscribes
 
@@ -30,10 +30,10 @@ type grammar struct {
 	head [maxHead]byte // the beginning of a later frame's header
 }
 
-// Front implements parsers.Grammar.
-func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
+// Front implements parsers.Framer.
+func (fr *framer) Front(b []byte, whole *parsers.Span) parsers.Outcome {
 	var f front
-	bad := parseFront(b, g.subscriber, &f)
+	bad := parseFront(b, fr.subscriber, &f)
 	switch bad {
 	case ok:
 	case short:
@@ -45,13 +45,13 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 		}
 		whole.Name = uint8(f.name)
 		whole.Class = f.name.class()
-		return parsers.Short
+		return parsers.NeedMore
 	default:
-		return parsers.Wrong
+		return parsers.Invalid
 	}
 	whole.Name = uint8(f.name)
 	whole.Class = f.name.class()
-	g.more, g.end, g.have = f.more, f.size, 0
+	fr.more, fr.end, fr.have = f.more, f.size, 0
 	whole.Body = f.body
 	if f.more {
 		whole.Body = nowhere // behind the next frame's header
@@ -60,26 +60,26 @@ func (g *grammar) Front(b []byte, whole *parsers.Span) parsers.Verdict {
 	}
 	switch f.name {
 	case Greeting, Ready, Initiate:
-		g.subscriber = f.subscriber
+		fr.subscriber = f.subscriber
 	}
 	event := b[f.event : f.event+min(f.eventLen, parsers.MaxKeyEvent)]
 	whole.Key = parsers.MessageKey(whole.Protocol, whole.Name, event, f.eventLen)
 	if len(event) == f.eventLen && len(event) > 0 {
 		whole.Event = event
 	}
-	return parsers.Good
+	return parsers.Complete
 }
 
-// Rest implements parsers.Grammar. It goes over the frames of a message.
-func (g *grammar) Rest(p []byte, at int, whole *parsers.Span) (n int, v parsers.Verdict) {
+// Rest implements parsers.Framer. It goes over the frames of a message.
+func (fr *framer) Rest(p []byte, at int, whole *parsers.Span) (n int, v parsers.Outcome) {
 	for {
-		if g.have == 0 {
-			left := g.end - at - n
+		if fr.have == 0 {
+			left := fr.end - at - n
 			switch {
 			case left > len(p)-n:
-				return len(p), parsers.Short
-			case !g.more:
-				return n + left, parsers.Good
+				return len(p), parsers.NeedMore
+			case !fr.more:
+				return n + left, parsers.Complete
 			}
 			n += left
 		}
@@ -87,34 +87,34 @@ func (g *grammar) Rest(p []byte, at int, whole *parsers.Span) (n int, v parsers.
 		var h frame
 		var bad fault
 		took := 0
-		if g.have == 0 {
+		if fr.have == 0 {
 			h, bad = parseFrame(p[n:])
 			took = h.head
 		} else {
-			took = copy(g.head[g.have:], p[n:])
-			h, bad = parseFrame(g.head[:int(g.have)+took])
-			took = h.head - int(g.have)
+			took = copy(fr.head[fr.have:], p[n:])
+			h, bad = parseFrame(fr.head[:int(fr.have)+took])
+			took = h.head - int(fr.have)
 		}
 		switch bad {
 		case ok:
 			n += took
-			g.have = 0
-			g.end = at + n + h.size
-			g.more = h.goesOn(false)
+			fr.have = 0
+			fr.end = at + n + h.size
+			fr.more = h.goesOn(false)
 			if whole.Body == nowhere && h.flags&flagCommand == 0 {
 				whole.Body = at + n
 			}
 		case short:
-			g.have += uint8(copy(g.head[g.have:], p[n:]))
-			return len(p), parsers.Short
+			fr.have += uint8(copy(fr.head[fr.have:], p[n:]))
+			return len(p), parsers.NeedMore
 		default:
-			return n, parsers.Wrong
+			return n, parsers.Invalid
 		}
 	}
 }
 
-// Resync implements parsers.Grammar.
-func (g *grammar) Resync(p []byte, begin bool, budget int) (n, left int) {
-	n = resync(p, g.subscriber, begin, &budget)
+// Resync implements parsers.Framer.
+func (fr *framer) Resync(p []byte, begin bool, budget int) (n, left int) {
+	n = resync(p, fr.subscriber, begin, &budget)
 	return n, budget
 }

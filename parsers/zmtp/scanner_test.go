@@ -13,7 +13,7 @@ import (
 func TestScanMessages(t *testing.T) {
 	for _, tt := range messages {
 		s := NewScanner(testID)
-		s.Grammar.subscriber = tt.subscriber
+		s.Framer.subscriber = tt.subscriber
 		spans := scanAll(t, s, cat(tt.bytes, tt.bytes))
 		if len(spans) != 2 {
 			t.Errorf("%s: spans:\n%s", tt.name, showSpans(spans))
@@ -29,7 +29,7 @@ func TestScanMessages(t *testing.T) {
 		}
 		want := parsers.ClassUrgent
 		switch u.Name {
-		case Message, Command, Subscribe, Cancel, Join, Sealed:
+		case Message, Command, Subscribe, Cancel, Join, Encrypted:
 			want = parsers.ClassData
 		}
 		if sp.Class != want {
@@ -154,7 +154,7 @@ func TestGarbage(t *testing.T) {
 func TestRescan(t *testing.T) {
 	s := NewScanner(testID)
 	cutOff := message3("weather", "body")
-	suite.Rescan(t, s, func() any { return s.Grammar }, [][]byte{ready("SUB"), message3("weather", "1"), cutOff[:4]},
+	suite.Rescan(t, s, func() any { return s.Framer }, [][]byte{ready("SUB"), message3("weather", "1"), cutOff[:4]},
 		greeting("NULL")[:10], cutOff[:3], []byte{0})
 	suite.Shows(t, s, "MESSAGE 4+11 body 7\n", cutOff[4:])
 }
