@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/wire"
 	"sheaf/parsers"
 	"sheaf/parsers/builtin"
-	"sheaf/engine/wire"
 )
 
 // read returns a file of the repository.

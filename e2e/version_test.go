@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"sheaf/tunnel"
 	format "sheaf/engine/wire"
+	"sheaf/tunnel"
 )
 
 // A stranger is a gateway of another version of the wire: the tunnel is today's,

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/wire"
 	"sheaf/parsers"
 	"sheaf/pcap"
-	"sheaf/engine/wire"
 )
 
 // Config says how to replay.

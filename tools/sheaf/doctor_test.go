@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"sheaf/engine"
-	"sheaf/tunnel"
 	"sheaf/engine/wire"
+	"sheaf/tunnel"
 )
 
 // deviceConfig is a configuration with a device. %q: key, fingerprint.
