@@ -71,7 +71,7 @@ func (m *memory) codeID(c *model.Coder, g *group, pi int) {
 	for i := range g.members {
 		if mb := &g.members[i]; mb.fresh { // random, or zero
 			if !c.Bool(&m.models.zeroID, mb.id == 0) {
-				mb.id = uint16(c.Raw(uint64(mb.id), 16))
+				mb.id = uint16(c.Bits(uint64(mb.id), 16))
 			} else {
 				mb.id = 0
 			}
@@ -92,7 +92,7 @@ func (m *memory) codeSeq(c *model.Coder, g *group, pi int) {
 	for i := range g.members {
 		mb := &g.members[i]
 		if base, ok := m.expectSeq(mb.flow); !ok {
-			mb.seq = uint32(c.Raw(uint64(mb.seq), 32))
+			mb.seq = uint32(c.Bits(uint64(mb.seq), 32))
 		} else {
 			res[i] = int64(int32(mb.seq - base))
 		}
@@ -280,10 +280,10 @@ func (m *memory) codeSums(c *model.Coder, g *group, pi int) error {
 		case ipSumSame:
 			mb.ipSum = mb.flow.ipSum
 		case ipSumRaw:
-			mb.ipSum = uint16(c.Raw(uint64(mb.ipSum), 16))
+			mb.ipSum = uint16(c.Bits(uint64(mb.ipSum), 16))
 		}
 		if mb.sumMode == sumRaw {
-			mb.sum = uint16(c.Raw(uint64(mb.sum), 16))
+			mb.sum = uint16(c.Bits(uint64(mb.sum), 16))
 		}
 	}
 	return nil

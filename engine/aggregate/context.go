@@ -87,7 +87,7 @@ func (m *memory) codeKey(c *model.Coder, k kind, key *parsers.FlowKey) {
 		if c.Bool(&md.keySame[32+i], *port == was) {
 			*port = was
 		} else {
-			*port = uint16(c.Raw(uint64(*port), 16))
+			*port = uint16(c.Bits(uint64(*port), 16))
 		}
 	}
 	if k.tcp() {
@@ -97,7 +97,7 @@ func (m *memory) codeKey(c *model.Coder, k kind, key *parsers.FlowKey) {
 	if c.Bool(&md.keySame[34], key.Proto == old.Proto) {
 		key.Proto = old.Proto
 	} else {
-		key.Proto = uint8(c.Raw(uint64(key.Proto), 8))
+		key.Proto = uint8(c.Bits(uint64(key.Proto), 8))
 	}
 }
 
@@ -116,7 +116,7 @@ func (m *memory) codeAddress(c *model.Coder, which int, old, b []byte) {
 	for i := range b {
 		switch {
 		case raw:
-			b[i] = byte(c.Raw(uint64(b[i]), 8))
+			b[i] = byte(c.Bits(uint64(b[i]), 8))
 		case c.Bool(&md.keySame[16*which+i], b[i] == old[i]):
 			b[i] = old[i]
 		default:

@@ -272,8 +272,9 @@ func (w *writer) settle(s *span) {
 	sl.source.event = w.stats.event(s, s.message)
 }
 
-// bulky tells whether a body is better left to the literals.
-func (w *writer) bulky(m *model.Body, template []byte, s *span) bool {
+// bulky tells whether a body is better left to the literals. Where it is not, the
+// plan is made.
+func (w *writer) bulky(template []byte, s *span) bool {
 	body := s.body
 	if w.cfg.Similarity&ByNothing != 0 || s.sealed {
 		return true
@@ -289,15 +290,14 @@ func (w *writer) bulky(m *model.Body, template []byte, s *span) bool {
 		f.dull = dullAfter - 1 // one more chance
 	}
 	if w.effort <= maxEffort && (len(body) <= model.MaxLiterals && len(template) == 0 || len(body) <= 128) {
-		w.effort += m.Plan(template, body, len(body))
+		w.effort += w.plan.Make(template, body, len(body))
 		return false
 	}
 	if len(template) == 0 || (s.protocol == parsers.Opaque || len(body) > 4*model.MaxLiterals) && !similar(template, body) || w.effort > maxEffort {
 		return true
 	}
-	n := m.Plan(template, body, model.MaxLiterals)
+	n := w.plan.Make(template, body, model.MaxLiterals)
 	if n > model.MaxLiterals || n > 64 && n > len(body)*3/4 {
-		m.Discard()
 		return true
 	}
 	w.effort += n

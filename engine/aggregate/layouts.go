@@ -157,7 +157,7 @@ func (m *memory) codeNewLayout(c *model.Coder, mb *member) (*layout, error) {
 			v = b[i]
 		}
 		if !c.Bool(&md.layoutSame, v == old) {
-			v = byte(c.Raw(uint64(v), 8))
+			v = byte(c.Bits(uint64(v), 8))
 		} else {
 			v = old
 		}

@@ -142,7 +142,7 @@ func (m *memory) codeOpaque(c *model.Coder, g *group, pi int) error {
 				if !c.Reading() {
 					b = mb.opaque[k]
 				}
-				own = append(own, byte(c.Raw(uint64(b), 8)))
+				own = append(own, byte(c.Bits(uint64(b), 8)))
 			}
 			f.odd.opaque = own
 		}

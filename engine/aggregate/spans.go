@@ -179,7 +179,7 @@ func (m *memory) codeBody(c *model.Coder, s *span, template []byte, limit int) e
 	raw := false
 	before := len(c.Literals)
 	if !c.Reading() {
-		raw = m.w.bulky(&md.body, template, s)
+		raw = m.w.bulky(template, s)
 	}
 	if c.Bool(&md.raw[first], raw) {
 		n := int(md.rawLen.Uint(c, uint64(len(s.body))))
@@ -188,12 +188,12 @@ func (m *memory) codeBody(c *model.Coder, s *span, template []byte, limit int) e
 			return bad("more literals than there are")
 		}
 	} else {
-		clock := model.Clock{Elapsed: int64(int32(m.clock - sl.clock))}
+		e := model.Edit{Template: template, Elapsed: int64(int32(m.clock - sl.clock)), Limit: limit}
 		if !c.Reading() {
-			md.body.Split = s.split
+			e.Body, e.Plan, e.Split = s.body, &m.w.plan, s.split
 		}
 		start := c.Len()
-		body, err := md.body.Code(c, m.bodyBuf[:0], template, s.body, clock, limit)
+		body, err := md.body.Code(c, m.bodyBuf[:0], &e)
 		if err != nil {
 			return bad(err.Error())
 		}
@@ -201,7 +201,7 @@ func (m *memory) codeBody(c *model.Coder, s *span, template []byte, limit int) e
 			m.bodyBuf = body
 			s.body = body
 		} else {
-			m.w.costs.topics += md.body.SplitCost
+			m.w.costs.topics += e.SplitCost
 			m.w.edited(c.Len()-start+len(c.Literals)-before, s.body)
 		}
 	}
@@ -256,10 +256,10 @@ func (m *memory) codeHoles(c *model.Coder, s *span) error {
 			h = s.holes[i]
 		}
 		h.at = int(md.hole.Uint(c, uint64(h.at)))
-		h.kind = parsers.HoleKind(c.Raw(uint64(h.kind), 2))
-		h.width = uint8(c.Raw(uint64(h.width), 4))
-		h.counter = uint8(c.Raw(uint64(h.counter), 2))
-		h.step = uint8(c.Raw(uint64(h.step), 1))
+		h.kind = parsers.HoleKind(c.Bits(uint64(h.kind), 2))
+		h.width = uint8(c.Bits(uint64(h.width), 4))
+		h.counter = uint8(c.Bits(uint64(h.counter), 2))
+		h.step = uint8(c.Bits(uint64(h.step), 1))
 		if h.at < 0 || h.at > len(s.body) || i > 0 && h.at < holes[i-1].at || !h.valid(i) {
 			return bad("hole outside the body")
 		}

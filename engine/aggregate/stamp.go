@@ -19,7 +19,7 @@ func (m *memory) codeStamp(c *model.Coder, g *group, pi int) {
 			continue
 		}
 		if !mb.flow.stamped {
-			mb.tsval = uint32(c.Raw(uint64(mb.tsval), 32))
+			mb.tsval = uint32(c.Bits(uint64(mb.tsval), 32))
 		} else if !c.Reading() {
 			ahead[i] = int64(int32(mb.tsval - mb.flow.offset - m.clock))
 		}

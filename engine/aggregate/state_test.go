@@ -33,13 +33,6 @@ var unshared = map[string]string{
 	"flow.dull":         "the writer's choice of literals",
 	"slot.source":       "what the writer finds a slot by",
 	"slots.dropped":     "the writer's",
-	"Body.ops":          "the writer's plan",
-	"Body.old":          "the writer's plan",
-	"Body.new":          "the writer's plan",
-	"Body.planned":      "the writer's plan",
-	"Body.patience":     "the writer's plan",
-	"Body.Split":        "the writer's statistics",
-	"Body.SplitCost":    "the writer's statistics",
 }
 
 // A comparison walks what two memories remember, field by field.

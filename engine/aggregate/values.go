@@ -82,11 +82,13 @@ func (m *memory) codeTexts(c *model.Coder, g *group, h hole, k int) error {
 		}
 		own := &f.texts[h.counter]
 		if res[i] != 0 {
-			var t []byte
+			e := model.Edit{Template: m.tags[h.counter], Limit: parsers.MaxHoleText}
 			if !c.Reading() {
-				t = text(*v, m.texts)
+				e.Body, e.Plan = text(*v, m.texts), &m.w.plan
+				e.Plan.Make(e.Template, e.Body, len(e.Body))
 			}
-			b, err := m.models.body.Code(c, m.scratch[:0], m.tags[h.counter], t, model.Clock{}, parsers.MaxHoleText)
+			t := e.Body
+			b, err := m.models.body.Code(c, m.scratch[:0], &e)
 			if err != nil {
 				return bad(err.Error())
 			}

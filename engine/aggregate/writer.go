@@ -39,6 +39,7 @@ type writer struct {
 	costs      groupCosts
 	debts      []debt // of the frame that is being written
 	effort     int    // literal bytes of this frame given to the Text model
+	plan       model.Plan
 }
 
 // A sentFrame is a frame that changed something: its number, from 1, and how

@@ -11,19 +11,22 @@ import (
 // which no model makes shorter (SPEC.md section 5). Its zero value is untaught.
 type Body struct {
 	text Text
-	ops  []edit
-	old  []token
-	new  []token
 	tail Bit
 
 	plain    [2]Bit // whether a run of literals is plain, by whether the last one was
 	wasPlain bool
+}
 
-	planned  bool // ops are those of the next Code
-	patience int  // comparisons that meet may still make for this plan
+// An Edit is what one call of Body.Code is about. All of it is borrowed for the call.
+type Edit struct {
+	Template []byte // what the body is written as a difference against
+	Body     []byte // a reading Coder ignores it
+	Plan     *Plan  // writing: made for Template and Body, and only there needed
+	Elapsed  int64  // milliseconds since the template was current
+	Limit    int    // reading: at most so many bytes are appended
 
-	// Split, where a writing Coder is to set it before Code, is an offset into
-	// the body; SplitCost is then what the bytes before it cost, in bits.
+	// Split is, writing, an offset into Body: Code sets SplitCost to what the bytes
+	// before it cost, in bits.
 	Split     int
 	SplitCost float64
 }
@@ -35,44 +38,8 @@ var ErrBody = errors.New("model: body outside its bounds")
 // most, where the template does not help; more go to the frame's literals.
 const MaxLiterals = 512
 
-type editKind uint8
-
-const (
-	editSame    editKind = iota
-	editNumber           // both tokens are numbers: the difference follows
-	editReplace          // the template's token gives way to literal bytes
-	editInsert           // literal bytes before the template's token
-	editDelete           // the template's token is left out
-	editEnd              // the body ends here, whatever the template has left
-)
-
-type edit struct {
-	kind editKind
-	n    int // literal bytes
-}
-
-type token struct {
-	kind tokenKind
-	at   int
-	n    int
-}
-
-func tokens(dst []token, b []byte) []token {
-	for i := 0; i < len(b); {
-		kind, n := nextToken(b, i)
-		dst = append(dst, token{kind, i, n})
-		i += n
-	}
-	return dst
-}
-
-// Clock is what number tokens that look like times are predicted with.
-type Clock struct {
-	Elapsed int64 // milliseconds since the template was current
-}
-
-// advance returns what is expected of a number that was old.
-func (k Clock) advance(n number) int64 {
+// advance returns what is expected of a number that was n so many milliseconds ago.
+func advance(n number, elapsed int64) int64 {
 	if n.frac != 0 || n.padded {
 		return n.value
 	}
@@ -80,157 +47,13 @@ func (k Clock) advance(n number) int64 {
 	// microseconds until 2286.
 	switch n.digits {
 	case 10:
-		return n.value + k.Elapsed/1000
+		return n.value + elapsed/1000
 	case 13:
-		return n.value + k.Elapsed
+		return n.value + elapsed
 	case 16:
-		return n.value + k.Elapsed*1000
+		return n.value + elapsed*1000
 	}
 	return n.value
-}
-
-// Plan works out the edits that turn template into body, and returns how many
-// literal bytes they have, without those at the end that look random. It gives up
-// at more than limit of them, and returns what it had by then. The next Code has to
-// be that of the two, unless Discard comes before it.
-func (m *Body) Plan(template, body []byte, limit int) (literals int) {
-	m.planned = false
-	m.ops = m.ops[:0]
-	if random(template, body) {
-		m.ops = append(m.ops, edit{editInsert, len(body)}, edit{editEnd, 0})
-		m.planned = true
-		return 0
-	}
-	m.old = tokens(m.old[:0], template)
-	m.new = tokens(m.new[:0], body)
-	old, new := m.old, m.new
-	text := func(t token) []byte { return body[t.at : t.at+t.n] }
-	same := func(i, j int) bool {
-		return old[i].n == new[j].n && bytes.Equal(template[old[i].at:old[i].at+old[i].n], text(new[j]))
-	}
-	emit := func(kind editKind, n int) {
-		literals += n
-		if kind == editInsert && len(m.ops) > 0 && m.ops[len(m.ops)-1].kind == editInsert {
-			m.ops[len(m.ops)-1].n += n
-			return
-		}
-		m.ops = append(m.ops, edit{kind, n})
-	}
-	m.patience = meetPatience + 2*len(new)
-	i, j, lost := 0, 0, 0
-	for i < len(old) && j < len(new) {
-		if same(i, j) {
-			emit(editSame, 0)
-			i++
-			j++
-			continue
-		}
-		if literals > limit {
-			return literals
-		}
-		numbers := old[i].kind == tokenNumber && new[j].kind == tokenNumber &&
-			alike(template[old[i].at:old[i].at+old[i].n], text(new[j]))
-		if numbers && m.goesOn(i, j, same) {
-			emit(editNumber, 0)
-			i++
-			j++
-			continue
-		}
-		if lost < 8 && random(template[old[i].at:], body[new[j].at:]) {
-			emit(editInsert, len(body)-new[j].at)
-			literals -= len(body) - new[j].at
-			j, i = len(new), 0
-			break
-		}
-		a, b := 0, 0
-		if lost < 8 {
-			a, b = m.meet(i, j, same)
-		}
-		if a < 0 || lost >= 8 {
-			lost++
-			if numbers {
-				emit(editNumber, 0)
-			} else {
-				emit(editReplace, new[j].n)
-			}
-			i++
-			j++
-			continue
-		}
-		for ; a > 0 && b > 0; a, b = a-1, b-1 {
-			emit(editReplace, new[j].n)
-			i++
-			j++
-		}
-		for ; b > 0; b-- {
-			emit(editInsert, new[j].n)
-			j++
-		}
-		for ; a > 0; a-- {
-			emit(editDelete, 0)
-			i++
-		}
-	}
-	if j < len(new) {
-		emit(editInsert, len(body)-new[j].at)
-	}
-	if i < len(old) {
-		emit(editEnd, 0)
-	}
-	m.planned = literals <= limit
-	return literals
-}
-
-// Discard drops what Plan worked out.
-func (m *Body) Discard() { m.planned = false }
-
-// goesOn tells whether template and body are alike behind a number: their next
-// tokens are the same, or both are numbers, or both end.
-func (m *Body) goesOn(i, j int, same func(i, j int) bool) bool {
-	switch last := i+1 == len(m.old); {
-	case last || j+1 == len(m.new):
-		return last && j+1 == len(m.new)
-	case same(i+1, j+1):
-		return true
-	default:
-		return m.old[i+1].kind == tokenNumber && m.new[j+1].kind == tokenNumber
-	}
-}
-
-// meetPatience is how many comparisons meet makes for a plan, besides two for
-// each token: enough for bodies that are alike, and little for those that are
-// not.
-const meetPatience = 2000
-
-// meet looks for the nearest pair of places, a tokens on in the template and b
-// in the body, from which they agree again. It returns -1 when there is none
-// near.
-func (m *Body) meet(i, j int, same func(i, j int) bool) (a, b int) {
-	const reach = 24
-	for sum := 1; sum <= 2*reach; sum++ {
-		for a := max(0, sum-reach); a <= min(sum, reach); a++ {
-			b := sum - a
-			if m.patience--; m.patience < 0 {
-				return -1, 0
-			}
-			if i+a >= len(m.old) || j+b >= len(m.new) || !same(i+a, j+b) {
-				continue
-			}
-			if m.new[j+b].n >= 3 {
-				return a, b
-			}
-			if i+a+1 >= len(m.old) || j+b+1 >= len(m.new) {
-				if i+a+1 == len(m.old) && j+b+1 == len(m.new) {
-					return a, b
-				}
-				continue
-			}
-			if same(i+a+1, j+b+1) {
-				return a, b
-			}
-		}
-	}
-	return -1, 0
 }
 
 // alike tells whether new can be written as old plus a difference.
@@ -240,22 +63,22 @@ func alike(old, new []byte) bool {
 	return o.frac == n.frac && bytes.Equal(appendLike(buf[:0], n.value, o), new)
 }
 
-// Code codes body as an edit of template. A reading Coder ignores body and
-// appends to dst, to which at most limit bytes are added; a writing Coder
-// returns dst as it was. Template and body are borrowed for the call. Plain bytes
-// go to the Coder's Literals, or come from there.
-func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int) ([]byte, error) {
+// Code codes a body as an edit of its template. A reading Coder appends the body to
+// dst; a writing Coder returns dst as it was, and needs a Plan. Plain bytes go to the
+// Coder's Literals, or come from there.
+func (m *Body) Code(c *Coder, dst []byte, e *Edit) ([]byte, error) {
+	template, body, limit := e.Template, e.Body, e.Limit
 	start := len(dst)
-	if !c.reading && !m.planned {
-		m.Plan(template, body, len(body))
+	var ops []edit
+	if !c.reading {
+		ops = e.Plan.edits(template, body)
 	}
-	m.planned = false
 	var ctx bodyContext
 	out := dst // reading: what there is of the body; writing: unused
 	done := 0  // writing: how much of body has been coded
 	op := 0
-	m.SplitCost = 0
-	split, begin := m.Split, 0.0
+	e.SplitCost = 0
+	split, begin := e.Split, 0.0
 	if !c.reading && split > 0 {
 		begin = c.Cost()
 	}
@@ -263,14 +86,14 @@ func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int
 		if !c.reading {
 			out = body[:done]
 			if split > 0 && done >= split {
-				m.SplitCost, split = c.Cost()-begin, 0
+				e.SplitCost, split = c.Cost()-begin, 0
 			}
 		}
 		left := template[i:]
 		var kind editKind
 		var n int
-		if !c.reading && op < len(m.ops) {
-			kind, n = m.ops[op].kind, m.ops[op].n
+		if !c.reading && op < len(ops) {
+			kind, n = ops[op].kind, ops[op].n
 		} else if !c.reading {
 			kind = editEnd
 		}
@@ -310,7 +133,7 @@ func (m *Body) Code(c *Coder, dst, template, body []byte, clock Clock, limit int
 				return dst, ErrBody
 			}
 			was := parseNumber(left[:tn])
-			expect := clock.advance(was)
+			expect := advance(was, e.Elapsed)
 			h := ctx.hash(tk) + 0x1000193
 			var now int64
 			var span []byte

@@ -44,27 +44,34 @@ func genElapsed(t *rapid.T) int64 {
 	return int64(int32(rapid.Uint32().Draw(t, "elapsed") >> rapid.IntRange(0, 31).Draw(t, "shift")))
 }
 
+// planned returns the edit that turns template into body, as a writer has it.
+func planned(template, body []byte, elapsed int64) *Edit {
+	e := &Edit{Template: template, Body: body, Plan: new(Plan), Elapsed: elapsed}
+	e.Plan.Make(template, body, len(body))
+	return e
+}
+
 // roundTrip codes body against template and back with the given models.
-func roundTrip(t tb, w, r *Body, template, body []byte, clock Clock) (control []byte) {
+func roundTrip(t tb, w, r *Body, template, body []byte, elapsed int64) (control []byte) {
 	t.Helper()
 	var c Coder
 	c.Write(nil)
-	if got, err := w.Code(&c, []byte("dst"), template, body, clock, 0); err != nil || string(got) != "dst" {
+	if got, err := w.Code(&c, []byte("dst"), planned(template, body, elapsed)); err != nil || string(got) != "dst" {
 		t.Fatalf("writing %q against %q: %q, %v", body, template, got, err)
 	}
-	c.Raw(0x2a, 6)
+	c.Bits(0x2a, 6)
 	control = c.Finish()
 	literals := c.Literals
 	c.Read(control)
 	c.Literals = literals
-	got, err := r.Code(&c, []byte("dst"), template, nil, clock, len(body))
+	got, err := r.Code(&c, []byte("dst"), &Edit{Template: template, Elapsed: elapsed, Limit: len(body)})
 	if len(c.Literals) != 0 {
 		t.Fatalf("%q against %q: %d literals left", body, template, len(c.Literals))
 	}
 	if err != nil || string(got) != "dst"+string(body) {
 		t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
 	}
-	if mark := c.Raw(0, 6); mark != 0x2a {
+	if mark := c.Bits(0, 6); mark != 0x2a {
 		t.Fatalf("%q against %q: what follows was read as %#x", body, template, mark)
 	}
 	return control
@@ -94,7 +101,7 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.20q to %.20q", tt.template, tt.body), func(t *testing.T) {
 			for _, elapsed := range []int64{0, 1234, -5000} {
-				roundTrip(t, new(Body), new(Body), []byte(tt.template), []byte(tt.body), Clock{elapsed})
+				roundTrip(t, new(Body), new(Body), []byte(tt.template), []byte(tt.body), elapsed)
 			}
 		})
 	}
@@ -108,15 +115,15 @@ func TestBodyRoundTrips(t *testing.T) {
 		for range rapid.IntRange(1, 4).Draw(t, "bodies") {
 			template, body := genPair(t)
 			var c Coder
-			clock := Clock{genElapsed(t)}
+			elapsed := genElapsed(t)
 			c.Write(nil)
-			if _, err := w.Code(&c, nil, template, body, clock, 0); err != nil {
+			if _, err := w.Code(&c, nil, planned(template, body, elapsed)); err != nil {
 				t.Fatal(err)
 			}
 			literals := c.Literals
 			c.Read(c.Finish())
 			c.Literals = literals
-			got, err := r.Code(&c, nil, template, nil, clock, len(body))
+			got, err := r.Code(&c, nil, &Edit{Template: template, Elapsed: elapsed, Limit: len(body)})
 			if err != nil || !bytes.Equal(got, body) {
 				t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
 			}
@@ -132,13 +139,13 @@ func TestBodyLimit(t *testing.T) {
 	const template, body = `{"t":21.5,"n":99}`, `{"t":21.5,"n":100,"more":"text"}`
 	var c Coder
 	c.Write(nil)
-	if _, err := new(Body).Code(&c, nil, []byte(template), []byte(body), Clock{}, 0); err != nil {
+	if _, err := new(Body).Code(&c, nil, planned([]byte(template), []byte(body), 0)); err != nil {
 		t.Fatal(err)
 	}
 	control := c.Finish()
 	for limit := range len(body) {
 		c.Read(control)
-		got, err := new(Body).Code(&c, []byte("dst"), []byte(template), nil, Clock{}, limit)
+		got, err := new(Body).Code(&c, []byte("dst"), &Edit{Template: []byte(template), Limit: limit})
 		if err != ErrBody || string(got) != "dst" {
 			t.Errorf("limit %d: %q, %v", limit, got, err)
 		}
@@ -151,7 +158,7 @@ func TestBodyCost(t *testing.T) {
 	var c Coder
 	cost := func(old, new string, elapsed int64) float64 {
 		c.Write(nil)
-		if _, err := m.Code(&c, nil, []byte(old), []byte(new), Clock{elapsed}, 0); err != nil {
+		if _, err := m.Code(&c, nil, planned([]byte(old), []byte(new), elapsed)); err != nil {
 			t.Fatal(err)
 		}
 		return c.Cost()
@@ -168,9 +175,9 @@ func TestBodyCost(t *testing.T) {
 	}
 }
 
-// Plan counts the bytes that Code then codes as literals.
+// Make counts the bytes that Code then codes as literals.
 func TestPlan(t *testing.T) {
-	m := new(Body)
+	p := new(Plan)
 	for _, tt := range []struct {
 		template, body string
 		want           int
@@ -178,35 +185,68 @@ func TestPlan(t *testing.T) {
 		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"n=5", "n=6", 0}, {"n=5", "n=abc", 3},
 		{`{"a":1}`, `{"a":1,"b":2}`, 6}, {"abc", "", 0},
 	} {
-		if got := m.Plan([]byte(tt.template), []byte(tt.body), len(tt.body)); got != tt.want {
+		if got := p.Make([]byte(tt.template), []byte(tt.body), len(tt.body)); got != tt.want || !p.Made() {
 			t.Errorf("%q to %q: %d literal bytes, want %d", tt.template, tt.body, got, tt.want)
 		}
 	}
 }
 
-// Whatever was planned before, Code codes what it is given.
-func TestPlanThenCode(t *testing.T) {
+// A plan that was used or given up before is as good as a new one.
+func TestPlanAgain(t *testing.T) {
 	old, new1, new2 := []byte("alpha,beta 5"), []byte("alpha,gamma 6"), []byte("something else altogether, and longer")
+	want := roundTrip(t, new(Body), new(Body), old, new1, 0)
 	for _, tt := range []struct {
-		name string
-		plan func(*Body)
+		name  string
+		first []byte
+		limit int
+		made  bool
 	}{
-		{"nothing", func(*Body) {}},
-		{"the same", func(m *Body) { m.Plan(old, new1, len(new1)) }},
-		{"the same, given up", func(m *Body) { m.Plan(old, new1, 2) }},
-		{"another, discarded", func(m *Body) {
-			m.Plan(old, new2, len(new2))
-			m.Discard()
-		}},
-		{"another, given up", func(m *Body) { m.Plan(old, new2, 5) }},
+		{"the same", new1, len(new1), true},
+		{"the same, given up", new1, 2, false},
+		{"another", new2, len(new2), true},
+		{"another, given up", new2, 5, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := new(Body)
-			tt.plan(w)
-			got := roundTrip(t, w, new(Body), old, new1, Clock{})
-			if want := roundTrip(t, new(Body), new(Body), old, new1, Clock{}); !bytes.Equal(got, want) {
-				t.Errorf("control field %x, without a plan %x", got, want)
+			p := new(Plan)
+			if p.Make(old, tt.first, tt.limit); p.Made() != tt.made {
+				t.Fatalf("made: %v", p.Made())
 			}
+			p.Make(old, new1, len(new1))
+			var c Coder
+			c.Write(nil)
+			if _, err := new(Body).Code(&c, nil, &Edit{Template: old, Body: new1, Plan: p}); err != nil {
+				t.Fatal(err)
+			}
+			c.Bits(0x2a, 6)
+			if got := c.Finish(); !bytes.Equal(got, want) {
+				t.Errorf("control field %x, with a new plan %x", got, want)
+			}
+		})
+	}
+}
+
+// A body is not written without its plan: it would come out as another.
+func TestPlanMissing(t *testing.T) {
+	old, body := []byte("alpha,beta 5"), []byte("alpha,gamma 6")
+	made := planned(old, body, 0).Plan
+	given := new(Plan)
+	given.Make(old, body, 2)
+	for name, e := range map[string]*Edit{
+		"none":             {Template: old, Body: body},
+		"empty":            {Template: old, Body: body, Plan: new(Plan)},
+		"given up":         {Template: old, Body: body, Plan: given},
+		"another body":     {Template: old, Body: old[1:], Plan: made},
+		"another template": {Template: body, Body: body[1:], Plan: made},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("coded")
+				}
+			}()
+			var c Coder
+			c.Write(nil)
+			_, _ = new(Body).Code(&c, nil, e)
 		})
 	}
 }
@@ -216,16 +256,17 @@ func TestSplitCost(t *testing.T) {
 	m := new(Body)
 	var c Coder
 	c.Write(nil)
-	m.Split = 20
-	if _, err := m.Code(&c, nil, nil, []byte("sensors/boiler/seven{\"t\":21.5}"), Clock{}, 0); err != nil {
+	e := planned(nil, []byte("sensors/boiler/seven{\"t\":21.5}"), 0)
+	e.Split = 20
+	if _, err := m.Code(&c, nil, e); err != nil {
 		t.Fatal(err)
 	}
-	if all := c.Cost(); m.SplitCost < 0 || m.SplitCost > all {
-		t.Errorf("%.1f of %.1f bits", m.SplitCost, all)
+	if all := c.Cost(); e.SplitCost <= 0 || e.SplitCost >= all {
+		t.Errorf("%.1f of %.1f bits", e.SplitCost, all)
 	}
-	m.Split = 0
-	if _, err := m.Code(&c, nil, nil, []byte("x"), Clock{}, 0); err != nil || m.SplitCost != 0 {
-		t.Errorf("without a split: %.1f bits, %v", m.SplitCost, err)
+	e.Split = 0
+	if _, err := m.Code(&c, nil, e); err != nil || e.SplitCost != 0 {
+		t.Errorf("without a split: %.1f bits, %v", e.SplitCost, err)
 	}
 }
 
@@ -238,13 +279,13 @@ func FuzzBody(f *testing.F) {
 	w, r := new(Body), new(Body)
 	f.Fuzz(func(t *testing.T, template, body []byte, elapsed int64) {
 		*w, *r = Body{}, Body{}
-		roundTrip(t, w, r, template, body, Clock{elapsed})
-		control := roundTrip(t, w, r, body, template, Clock{-elapsed})
+		roundTrip(t, w, r, template, body, elapsed)
+		control := roundTrip(t, w, r, body, template, -elapsed)
 		if *r = (Body{}); len(template) > 0 {
 			// Whatever the models make of it, the limit holds.
 			var c Coder
 			c.Read(control)
-			got, err := r.Code(&c, nil, body, nil, Clock{}, len(template)-1)
+			got, err := r.Code(&c, nil, &Edit{Template: body, Limit: len(template) - 1})
 			if err == nil && len(got) >= len(template) {
 				t.Fatalf("%d bytes with a limit of %d", len(got), len(template)-1)
 			}
@@ -261,7 +302,7 @@ func FuzzBodyRead(f *testing.F) {
 		*m = Body{}
 		var c Coder
 		c.Read(control)
-		got, err := m.Code(&c, []byte("dst"), template, nil, Clock{12345}, int(limit))
+		got, err := m.Code(&c, []byte("dst"), &Edit{Template: template, Elapsed: 12345, Limit: int(limit)})
 		switch {
 		case err != nil && string(got) != "dst":
 			t.Fatalf("%q beside %v", got, err)
@@ -279,9 +320,11 @@ func TestBodyAllocates(t *testing.T) {
 	var c Coder
 	buf := make([]byte, 0, 1<<10)
 	old, new := []byte(benchOld), []byte(benchNew)
+	p := Plan{}
 	write := func() {
 		c.Write(buf[:0])
-		_, _ = m.Code(&c, nil, old, new, Clock{500}, 0)
+		p.Make(old, new, len(new))
+		_, _ = m.Code(&c, nil, &Edit{Template: old, Body: new, Plan: &p, Elapsed: 500})
 		buf = c.Finish()
 	}
 	if n := testing.AllocsPerRun(100, write); n != 0 {
@@ -291,7 +334,7 @@ func TestBodyAllocates(t *testing.T) {
 	dst := make([]byte, 0, 1<<10)
 	if n := testing.AllocsPerRun(100, func() {
 		c.Read(control)
-		_, _ = m.Code(&c, dst, old, nil, Clock{500}, cap(dst))
+		_, _ = m.Code(&c, dst, &Edit{Template: old, Elapsed: 500, Limit: cap(dst)})
 	}); n != 0 {
 		t.Errorf("reading allocates %g times", n)
 	}
@@ -302,11 +345,12 @@ func BenchmarkBody(b *testing.B) {
 	var c Coder
 	buf := make([]byte, 0, 1<<10)
 	b.Run("write", func(b *testing.B) {
-		m := Body{}
+		m, p := Body{}, Plan{}
 		b.SetBytes(int64(len(new)))
 		for b.Loop() {
 			c.Write(buf[:0])
-			_, _ = m.Code(&c, nil, old, new, Clock{500}, 0)
+			p.Make(old, new, len(new))
+			_, _ = m.Code(&c, nil, &Edit{Template: old, Body: new, Plan: &p, Elapsed: 500})
 		}
 	})
 	b.Run("read", func(b *testing.B) {
@@ -317,7 +361,7 @@ func BenchmarkBody(b *testing.B) {
 		controls := make([][]byte, n)
 		for i := range controls {
 			c.Write(nil)
-			_, _ = w.Code(&c, nil, old, new, Clock{500}, 0)
+			_, _ = w.Code(&c, nil, planned(old, new, 500))
 			controls[i] = c.Finish()
 		}
 		b.SetBytes(int64(len(new)))
@@ -328,7 +372,7 @@ func BenchmarkBody(b *testing.B) {
 				b.StartTimer()
 			}
 			c.Read(controls[i%n])
-			if got, err := r.Code(&c, dst, old, nil, Clock{500}, cap(dst)); err != nil || len(got) != len(new) {
+			if got, err := r.Code(&c, dst, &Edit{Template: old, Elapsed: 500, Limit: cap(dst)}); err != nil || len(got) != len(new) {
 				b.Fatal(len(got), err)
 			}
 		}

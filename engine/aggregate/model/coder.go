@@ -140,8 +140,8 @@ func (c *Coder) Bool(m *Bit, v bool) bool {
 	return c.Bit(m, b) != 0
 }
 
-// Raw codes the n low bits of v, 0 <= n <= 64, most significant first, without a model.
-func (c *Coder) Raw(v uint64, n int) uint64 {
+// Bits codes the n low bits of v, 0 <= n <= 64, most significant first, without a model.
+func (c *Coder) Bits(v uint64, n int) uint64 {
 	var out uint64
 	for n--; n >= 0; n-- {
 		out = out<<1 | uint64(c.split(1<<(probBits-1), int(v>>n)&1))
@@ -170,5 +170,5 @@ func (c *Coder) Index(v, n uint32) uint32 {
 	if n <= 1 {
 		return 0
 	}
-	return uint32(c.Raw(uint64(v), bits.Len32(n-1)))
+	return uint32(c.Bits(uint64(v), bits.Len32(n-1)))
 }

@@ -85,7 +85,7 @@ func TestWriteAppends(t *testing.T) {
 	for _, before := range []string{"", "ab", "\x00\x00"} {
 		var c Coder
 		c.Write([]byte(before))
-		c.Raw(0x123456, 24)
+		c.Bits(0x123456, 24)
 		if c.Len() > 3 {
 			t.Errorf("after %q: length %d before the end", before, c.Len())
 		}
@@ -94,7 +94,7 @@ func TestWriteAppends(t *testing.T) {
 			t.Fatalf("%q became %q", before, out)
 		}
 		c.Read(out[len(before):])
-		if got := c.Raw(0, 24); got != 0x123456 {
+		if got := c.Bits(0, 24); got != 0x123456 {
 			t.Errorf("after %q: read %#x", before, got)
 		}
 	}
@@ -123,9 +123,9 @@ func TestCost(t *testing.T) {
 		t.Errorf("1000 equal decisions cost %.2f bits", cost)
 	}
 	before := c.Cost()
-	c.Raw(0x55, 8)
+	c.Bits(0x55, 8)
 	if cost := c.Cost() - before; math.Abs(cost-8) > 0.01 {
-		t.Errorf("8 raw bits cost %.3f", cost)
+		t.Errorf("8 bits without a model cost %.3f", cost)
 	}
 	n := len(c.Finish())
 	if n > 3 {
@@ -154,7 +154,7 @@ func TestCoderAllocates(t *testing.T) {
 	var c Coder
 	pass := func() {
 		c.Bit(&m.bits[0], 1)
-		c.Raw(77, 9)
+		c.Bits(77, 9)
 		c.Symbol(m.trees[256], 16)
 		m.ints[0].Int(&c, -900)
 		m.columns[0].Code(&c, column)

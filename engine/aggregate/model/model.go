@@ -85,7 +85,7 @@ func (m *Int) Uint(c *Coder, v uint64) uint64 {
 		out = out<<1 | uint64(b)
 	}
 	if i >= 0 {
-		out = out<<(i+1) | c.Raw(v&(1<<(i+1)-1), i+1)
+		out = out<<(i+1) | c.Bits(v&(1<<(i+1)-1), i+1)
 	}
 	return out
 }

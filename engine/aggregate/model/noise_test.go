@@ -98,7 +98,7 @@ func TestNoiseCost(t *testing.T) {
 		source.Read(body[copy(body, head):])
 		var c Coder
 		c.Write(nil)
-		if _, err := w.Code(&c, nil, template, body, Clock{}, 0); err != nil {
+		if _, err := w.Code(&c, nil, planned(template, body, 0)); err != nil {
 			t.Fatal(err)
 		}
 		control, literals := c.Finish(), c.Literals
@@ -106,14 +106,14 @@ func TestNoiseCost(t *testing.T) {
 		size += len(body) - len(head)
 		c.Read(control)
 		c.Literals = literals
-		if got, err := r.Code(&c, nil, template, nil, Clock{}, len(body)); err != nil || !bytes.Equal(got, body) {
+		if got, err := r.Code(&c, nil, &Edit{Template: template, Limit: len(body)}); err != nil || !bytes.Equal(got, body) {
 			t.Fatalf("read %x, %v; written %x", got, err, body)
 		}
 		if len(literals) > 0 { // one less is an error
 			var x Body
 			c.Read(control)
 			c.Literals = literals[1:]
-			if _, err := x.Code(&c, nil, template, nil, Clock{}, len(body)); err == nil && i == 0 {
+			if _, err := x.Code(&c, nil, &Edit{Template: template, Limit: len(body)}); err == nil && i == 0 {
 				t.Error("nothing said about a literal that is missing")
 			}
 		}

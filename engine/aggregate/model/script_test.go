@@ -12,7 +12,7 @@ import (
 // drew. Its text form is, by verb:
 //
 //	bit M V                  Coder.Bit with the M-th Bit
-//	raw N V                  Coder.Raw of N bits
+//	bits N V                 Coder.Bits of N bits
 //	index N V                Coder.Index below N
 //	symbol N V               Coder.Symbol with the tree of N nodes
 //	uint M V                 Int.Uint with the M-th Int
@@ -58,8 +58,8 @@ func (o op) run(c *Coder, m *taught, limit int) (op, error) {
 	switch o.verb {
 	case "bit":
 		o.v = uint64(c.Bit(&m.bits[o.model], int(o.v)))
-	case "raw":
-		o.v = c.Raw(o.v, int(o.model))
+	case "bits":
+		o.v = c.Bits(o.v, int(o.model))
 	case "index":
 		o.v = uint64(c.Index(uint32(o.v), uint32(o.model)))
 	case "symbol":
@@ -78,7 +78,12 @@ func (o op) run(c *Coder, m *taught, limit int) (op, error) {
 		o.v = m.text.Uint(c, o.ctx[0], o.v)
 	case "body":
 		var out []byte
-		out, err = m.body.Code(c, nil, o.template, o.body, Clock{o.elapsed}, limit)
+		e := Edit{Template: o.template, Elapsed: o.elapsed, Limit: limit}
+		if !c.Reading() {
+			e.Body, e.Plan = o.body, new(Plan)
+			e.Plan.Make(o.template, o.body, len(o.body))
+		}
+		out, err = m.body.Code(c, nil, &e)
 		if c.Reading() {
 			o.body = out
 		}
@@ -257,13 +262,13 @@ func anyNumber(t *rapid.T, label string) uint64 {
 
 var genOp = rapid.Custom(func(t *rapid.T) op {
 	o := op{verb: rapid.SampledFrom([]string{
-		"bit", "bit", "raw", "index", "symbol", "uint", "int", "column", "members", "byte", "number", "body",
+		"bit", "bit", "bits", "index", "symbol", "uint", "int", "column", "members", "byte", "number", "body",
 	}).Draw(t, "verb")}
 	switch o.verb {
 	case "bit":
 		o.model = rapid.Uint64Range(0, 7).Draw(t, "model")
 		o.v = rapid.Uint64Range(0, 1).Draw(t, "value")
-	case "raw":
+	case "bits":
 		o.model = rapid.Uint64Range(0, 64).Draw(t, "bits")
 		if o.model > 0 {
 			o.v = rapid.Uint64().Draw(t, "value") >> (64 - o.model)

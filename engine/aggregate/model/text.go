@@ -39,7 +39,7 @@ func (t *Text) Uint(c *Coder, ctx uint32, v uint64) uint64 {
 		out = out<<1 | uint64(c.Bit(t.at(ctx+uint32(n)<<16^uint32(out)<<4^0x5bd1e995), int(v>>i)&1))
 	}
 	if i >= 0 {
-		out = out<<(i+1) | c.Raw(v&(1<<(i+1)-1), i+1)
+		out = out<<(i+1) | c.Bits(v&(1<<(i+1)-1), i+1)
 	}
 	return out
 }

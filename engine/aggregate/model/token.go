@@ -57,6 +57,21 @@ func nextToken(b []byte, i int) (tokenKind, int) {
 	return kind, n
 }
 
+type token struct {
+	kind tokenKind
+	at   int
+	n    int
+}
+
+func tokens(dst []token, b []byte) []token {
+	for i := 0; i < len(b); {
+		kind, n := nextToken(b, i)
+		dst = append(dst, token{kind, i, n})
+		i += n
+	}
+	return dst
+}
+
 // A number is a number token taken apart.
 type number struct {
 	value  int64
