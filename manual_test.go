@@ -146,7 +146,7 @@ func TestManualLimits(t *testing.T) {
 	l := wire.DefaultLimits
 	for name, want := range map[string]string{
 		"flows remembered at once":             thousands(l.Flows) + ";",
-		"kinds of messages remembered at once": thousands(l.Slots),
+		"kinds of messages remembered at once": thousands(l.Templates),
 		"their bodies":                         thousands(l.Bodies>>20) + " MiB;",
 		"packets in a frame":                   thousands(l.Packets) + ", of " + thousands(l.Bytes>>20) + " MiB",
 		"a packet":                             thousands(wire.MaxPacket) + " bytes",

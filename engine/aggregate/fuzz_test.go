@@ -220,7 +220,7 @@ func FuzzExpander(f *testing.F) {
 		f.Add(p.ends[0].Merger.Flush(nil, 0, FlushEnd)[5:], i%2 == 0)
 	}
 	f.Fuzz(func(t *testing.T, control []byte, warm bool) {
-		limits := wire.Limits{Flows: 64, Slots: 16, Bodies: 1 << 12, Packets: 100, Bytes: wire.MaxPacket}
+		limits := wire.Limits{Flows: 64, Templates: 16, Bodies: 1 << 12, Packets: 100, Bytes: wire.MaxPacket}
 		if len(control)%2 == 1 {
 			limits = small(2 + len(control)%7)
 		}
@@ -251,8 +251,8 @@ func FuzzExpander(f *testing.F) {
 				t.Fatal("packets with an error")
 			}
 			if len(x.ends) > int(limits.Packets)+1 || len(x.buf) > 2*wire.MaxPacket || len(x.flows) > int(limits.Flows) ||
-				len(x.layouts.table) > int(limits.Slots) ||
-				len(x.slots.table) > int(limits.Slots) || x.slots.bytes > int(limits.Bodies)+maxBody {
+				len(x.layouts.table) > int(limits.Templates) ||
+				len(x.slots.table) > int(limits.Templates) || x.slots.bytes > int(limits.Bodies)+maxBody {
 				t.Fatalf("limits passed: %d packets, %d bytes, %d contexts, %d layouts, %d slots of %d bytes",
 					len(x.ends), len(x.buf), len(x.flows), len(x.layouts.table), len(x.slots.table), x.slots.bytes)
 			}
@@ -269,7 +269,7 @@ func TestAnythingComesThrough(t *testing.T) {
 			Similarity:  Similarity(rapid.IntRange(0, 31).Draw(rt, "similarity")),
 			Compression: rapid.IntRange(-1, 22).Draw(rt, "compression"),
 			Limits: wire.Limits{
-				Flows: uint32(rapid.IntRange(1, 40).Draw(rt, "flows")), Slots: uint32(rapid.IntRange(1, 20).Draw(rt, "slots")),
+				Flows: uint32(rapid.IntRange(1, 40).Draw(rt, "flows")), Templates: uint32(rapid.IntRange(1, 20).Draw(rt, "templates")),
 				Bodies: uint32(rapid.IntRange(0, 5000).Draw(rt, "bodies")), Packets: uint32(rapid.IntRange(1, 50).Draw(rt, "packets")),
 				Bytes: uint32(rapid.IntRange(1, 2).Draw(rt, "bytes") * wire.MaxPacket),
 			},

@@ -44,6 +44,6 @@ func (l *Lane) Outstanding() uint64 { return l.Merger.writer.frames - l.Expander
 
 func (m *memory) init(limits wire.Limits) {
 	m.limits = limits
-	m.slots.table = make([]slot, 0, limits.Slots)
+	m.slots.table = make([]slot, 0, limits.Templates)
 	m.layouts.init(&limits)
 }

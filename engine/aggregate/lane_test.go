@@ -175,7 +175,7 @@ func TestMemoryPerFlow(t *testing.T) {
 // Contexts, slots and bodies are bounded: what gave way is announced again when
 // it comes back, and nothing is lost.
 func TestEviction(t *testing.T) {
-	limits := wire.Limits{Flows: 8, Slots: 3, Bodies: 300, Packets: 64, Bytes: 1 << 17}
+	limits := wire.Limits{Flows: 8, Templates: 3, Bodies: 300, Packets: 64, Bytes: 1 << 17}
 	p := newPair(t, Config{Limits: limits})
 	f := newFanout(25)
 	for range 12 {

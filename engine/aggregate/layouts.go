@@ -21,7 +21,7 @@ type layouts struct {
 }
 
 func (t *layouts) init(limits *wire.Limits) {
-	t.max = min(maxLayouts, int(limits.Slots))
+	t.max = min(maxLayouts, int(limits.Templates))
 	t.table = make([]*layout, 0, t.max)
 }
 

@@ -15,7 +15,7 @@ import (
 // that it is full at once, evicts, and meets again what it evicted. A frame has room
 // for as many packets: with less for their bytes it would be full with the first.
 func small(n int) wire.Limits {
-	return wire.Limits{Flows: uint32(n), Slots: uint32(n), Bodies: uint32(60 * n), Packets: uint32(n), Bytes: 2 * wire.MaxPacket}
+	return wire.Limits{Flows: uint32(n), Templates: uint32(n), Bodies: uint32(60 * n), Packets: uint32(n), Bytes: 2 * wire.MaxPacket}
 }
 
 // headers sends segments of some flows. Each has one of many layouts: they differ in
@@ -68,7 +68,7 @@ func TestLayoutsComeBack(t *testing.T) {
 // with it or took it from the table.
 func TestOldestLayoutGivesWay(t *testing.T) {
 	const n = 4
-	p := newPair(t, Config{Limits: wire.Limits{Flows: 100, Slots: n, Bodies: 1000, Packets: 10, Bytes: wire.MaxPacket}})
+	p := newPair(t, Config{Limits: wire.Limits{Flows: 100, Templates: n, Bodies: 1000, Packets: 10, Bytes: wire.MaxPacket}})
 	script := []struct{ flow, header int }{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {1, 1}, {4, 0}, {5, 4}, {6, 5}}
 	i := -1
 	headers(p, 7, len(script), func() (int, int) { i++; return script[i].flow, script[i].header })

@@ -74,7 +74,7 @@ var lengths = []int{
 // counted. No length is a fault of the lane.
 func TestLengths(t *testing.T) {
 	for _, window := range []time.Duration{-1, 5 * time.Millisecond} {
-		for _, limits := range []wire.Limits{wire.DefaultLimits, {Flows: 8, Slots: 4, Bodies: 1 << 12, Packets: 8, Bytes: wire.MaxPacket}} {
+		for _, limits := range []wire.Limits{wire.DefaultLimits, {Flows: 8, Templates: 4, Bodies: 1 << 12, Packets: 8, Bytes: wire.MaxPacket}} {
 			p := newPair(t, Config{Window: window, Limits: limits})
 			now := time.Duration(0)
 			for _, n := range lengths {
@@ -146,7 +146,7 @@ func TestLongestPacketsAreMerged(t *testing.T) {
 // A frame takes packets as long as it has room for the longest one.
 func TestFrameHasRoomForTheLongest(t *testing.T) {
 	for first, full := range map[int]bool{100: false, 101: true} {
-		p := newPair(t, Config{Limits: wire.Limits{Flows: 9, Slots: 9, Bodies: 999, Packets: 9, Bytes: wire.MaxPacket + 100}})
+		p := newPair(t, Config{Limits: wire.Limits{Flows: 9, Templates: 9, Bodies: 999, Packets: 9, Bytes: wire.MaxPacket + 100}})
 		p.add(0, 0, sized(1, first, true, false, lengthRight))
 		if _, why, _ := p.ends[0].Merger.Deadline(); (why == FlushFull) != full {
 			t.Errorf("%d bytes wait: due for %v", first, why)
@@ -188,7 +188,7 @@ func TestExpanderBoundsPackets(t *testing.T) {
 func TestAnyLength(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := Config{Window: time.Duration(rapid.SampledFrom([]int{-1, 5}).Draw(rt, "window")) * time.Millisecond}
-		cfg.Limits = wire.Limits{Flows: 3, Slots: 2, Bodies: 1 << 17, Packets: 4, Bytes: wire.MaxPacket + 1<<15}
+		cfg.Limits = wire.Limits{Flows: 3, Templates: 2, Bodies: 1 << 17, Packets: 4, Bytes: wire.MaxPacket + 1<<15}
 		p := newPair(rt, cfg)
 		length := rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(65480, 65600), rapid.IntRange(0, 1<<18))
 		for i := range rapid.IntRange(1, 12).Draw(rt, "packets") {

@@ -221,7 +221,7 @@ func TestTextAfterNoise(t *testing.T) {
 // others: each would else have a slot of its own.
 func TestNoiseKeepsText(t *testing.T) {
 	limits := wire.DefaultLimits
-	limits.Slots = 256
+	limits.Templates = 256
 	p := newPair(t, Config{Registry: parsers.NewRegistry(), Limits: limits})
 	s := segment{client: 99, port: 99, flags: 0x18, window: 500}
 	send := func(n int) int {

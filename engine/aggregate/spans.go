@@ -136,7 +136,7 @@ func (m *memory) codeSlot(c *model.Coder, s *span, guess uint32, which int) (tem
 			m.scratch = append(m.scratch[:0], t.body(0)...)
 			template, clock = m.scratch, t.clock
 		}
-		s.slot = m.slots.take(int(m.limits.Slots))
+		s.slot = m.slots.take(int(m.limits.Templates))
 		m.slots.table[s.slot].clock = clock
 		if !c.Reading() {
 			m.w.settle(s)

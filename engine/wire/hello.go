@@ -25,25 +25,25 @@ const Version = 2
 // Limits bound what one direction of a lane may ask of its receiver. Both ends
 // use the smaller of the two values for each.
 type Limits struct {
-	Flows   uint32 // contexts held at once, 1 to MaxFlows
-	Slots   uint32 // templates held at once, 1 to MaxSlots
-	Bodies  uint32 // bytes of remembered bodies
-	Packets uint32 // packets in a frame, 1 to MaxPackets
-	Bytes   uint32 // bytes of the packets of one frame, at least MaxPacket
+	Flows     uint32 // contexts held at once, 1 to MaxFlows
+	Templates uint32 // templates held at once, 1 to MaxTemplates
+	Bodies    uint32 // bytes of remembered bodies
+	Packets   uint32 // packets in a frame, 1 to MaxPackets
+	Bytes     uint32 // bytes of the packets of one frame, at least MaxPacket
 }
 
 // Absolute limits, whatever a peer proposes.
 const (
-	MaxPacket  = 40 + 65535 // bytes of the longest IP packet: IPv6 has its header beyond a length of 16 bits (RFC 8200 section 3)
-	MaxFlows   = 1 << 20
-	MaxSlots   = 1 << 15
-	MaxBodies  = 1 << 28
-	MaxPackets = 1 << 16
-	MaxBytes   = 1 << 24
+	MaxPacket    = 40 + 65535 // bytes of the longest IP packet: IPv6 has its header beyond a length of 16 bits (RFC 8200 section 3)
+	MaxFlows     = 1 << 20
+	MaxTemplates = 1 << 15
+	MaxBodies    = 1 << 28
+	MaxPackets   = 1 << 16
+	MaxBytes     = 1 << 24
 )
 
 // DefaultLimits serve a gateway with up to a hundred thousand connections.
-var DefaultLimits = Limits{Flows: 1 << 18, Slots: 1 << 12, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}
+var DefaultLimits = Limits{Flows: 1 << 18, Templates: 1 << 12, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}
 
 // magic opens a Hello, so that a stranger's bytes are told from a gateway's.
 var magic = []byte("sheaf\x00")
@@ -146,7 +146,7 @@ func Negotiate(here, there Hello) (version uint8, limits Limits, err error) {
 }
 
 func (l *Limits) fields() [5]*uint32 {
-	return [5]*uint32{&l.Flows, &l.Slots, &l.Bodies, &l.Packets, &l.Bytes}
+	return [5]*uint32{&l.Flows, &l.Templates, &l.Bodies, &l.Packets, &l.Bytes}
 }
 
 // Check tells whether the limits are inside the absolute ones.
@@ -155,7 +155,7 @@ func (l Limits) Check() error {
 		name     string
 		min, max uint32
 	}{
-		{"flows", 1, MaxFlows}, {"slots", 1, MaxSlots}, {"bodies", 0, MaxBodies},
+		{"flows", 1, MaxFlows}, {"templates", 1, MaxTemplates}, {"bodies", 0, MaxBodies},
 		{"packets", 1, MaxPackets}, {"bytes", MaxPacket, MaxBytes},
 	}
 	for i, v := range l.fields() {

@@ -41,9 +41,9 @@ func TestHelloErrors(t *testing.T) {
 		{"one flow", edit(func(h *Hello) { h.Limits.Flows = 1 }), nil},
 		{"most flows", edit(func(h *Hello) { h.Limits.Flows = MaxFlows }), nil},
 		{"too many flows", edit(func(h *Hello) { h.Limits.Flows = MaxFlows + 1 }), ErrHello},
-		{"no slots", edit(func(h *Hello) { h.Limits.Slots = 0 }), ErrHello},
-		{"most slots", edit(func(h *Hello) { h.Limits.Slots = MaxSlots }), nil},
-		{"too many slots", edit(func(h *Hello) { h.Limits.Slots = MaxSlots + 1 }), ErrHello},
+		{"no templates", edit(func(h *Hello) { h.Limits.Templates = 0 }), ErrHello},
+		{"most templates", edit(func(h *Hello) { h.Limits.Templates = MaxTemplates }), nil},
+		{"too many templates", edit(func(h *Hello) { h.Limits.Templates = MaxTemplates + 1 }), ErrHello},
 		{"no bodies", edit(func(h *Hello) { h.Limits.Bodies = 0 }), nil},
 		{"most bodies", edit(func(h *Hello) { h.Limits.Bodies = MaxBodies }), nil},
 		{"too many bodies", edit(func(h *Hello) { h.Limits.Bodies = MaxBodies + 1 }), ErrHello},
@@ -90,11 +90,11 @@ var genHello = rapid.Custom(func(t *rapid.T) Hello {
 		h.Ends = rapid.Bool().Draw(t, "ends")
 	}
 	h.Limits = Limits{
-		Flows:   rapid.Uint32Range(1, MaxFlows).Draw(t, "flows"),
-		Slots:   rapid.Uint32Range(1, MaxSlots).Draw(t, "slots"),
-		Bodies:  rapid.Uint32Range(0, MaxBodies).Draw(t, "bodies"),
-		Packets: rapid.Uint32Range(1, MaxPackets).Draw(t, "packets"),
-		Bytes:   rapid.Uint32Range(MaxPacket, MaxBytes).Draw(t, "bytes"),
+		Flows:     rapid.Uint32Range(1, MaxFlows).Draw(t, "flows"),
+		Templates: rapid.Uint32Range(1, MaxTemplates).Draw(t, "templates"),
+		Bodies:    rapid.Uint32Range(0, MaxBodies).Draw(t, "bodies"),
+		Packets:   rapid.Uint32Range(1, MaxPackets).Draw(t, "packets"),
+		Bytes:     rapid.Uint32Range(MaxPacket, MaxBytes).Draw(t, "bytes"),
 	}
 	return h
 })
@@ -121,9 +121,9 @@ func TestHellos(t *testing.T) {
 func offer(min, max uint8, limits Limits) Hello { return Hello{Min: min, Max: max, Limits: limits} }
 
 func TestNegotiate(t *testing.T) {
-	small := Limits{Flows: 10, Slots: 20, Bodies: 0, Packets: 30, Bytes: MaxPacket}
+	small := Limits{Flows: 10, Templates: 20, Bodies: 0, Packets: 30, Bytes: MaxPacket}
 	mixed := DefaultLimits
-	mixed.Slots, mixed.Packets = 20, 1<<16
+	mixed.Templates, mixed.Packets = 20, 1<<16
 	for _, tt := range []struct {
 		name    string
 		a, b    Hello
@@ -133,7 +133,7 @@ func TestNegotiate(t *testing.T) {
 		{"equal", offer(1, 1, DefaultLimits), offer(1, 1, DefaultLimits), 1, DefaultLimits},
 		{"the smaller", offer(1, 1, DefaultLimits), offer(1, 1, small), 1, small},
 		{"each by itself", offer(1, 1, DefaultLimits), offer(1, 1, mixed), 1,
-			Limits{Flows: 1 << 18, Slots: 20, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}},
+			Limits{Flows: 1 << 18, Templates: 20, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}},
 		{"newest in common", offer(1, 3, small), offer(2, 5, small), 3, small},
 		{"touching", offer(1, 2, small), offer(2, 9, small), 2, small},
 		{"nothing in common", offer(1, 1, small), offer(2, 3, small), 0, Limits{}},

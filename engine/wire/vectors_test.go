@@ -158,7 +158,7 @@ func TestHelloVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := &h.Limits
-		if _, err := fmt.Sscan(v.get("limits"), &l.Flows, &l.Slots, &l.Bodies, &l.Packets, &l.Bytes); err != nil {
+		if _, err := fmt.Sscan(v.get("limits"), &l.Flows, &l.Templates, &l.Bodies, &l.Packets, &l.Bytes); err != nil {
 			t.Fatal(err)
 		}
 		copy(h.Instance[:], unhex(t, v.get("instance")))
