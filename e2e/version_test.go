@@ -22,7 +22,7 @@ type stranger struct {
 	Version   uint8
 }
 
-// beStrange greets on every lane, and declines it, as a gateway of that version
+// beStrange says its Hello on every lane, and declines it, as a gateway of that version
 // does.
 func beStrange(a stranger) (any, error) {
 	key, err := tunnel.LoadKey(a.Key)

@@ -66,12 +66,12 @@ type Gateway struct {
 
 // A peer is another gateway.
 type peer struct {
-	name    string
-	tunnel  *tunnel.Peer
-	links   [tunnel.NumClasses]*link
-	discord discord // of the two ends, if any
-	allowed atomic.Pointer[bart.Lite]
-	refused atomic.Uint64
+	name     string
+	tunnel   *tunnel.Peer
+	lanes    [tunnel.NumClasses]*laneRunner
+	mismatch mismatch // of the two ends, if any
+	allowed  atomic.Pointer[bart.Lite]
+	refused  atomic.Uint64
 }
 
 // New returns a Gateway that is set up but does not run yet: it holds the
@@ -217,18 +217,18 @@ func (g *Gateway) addPeer(pc *Peer) error {
 	if limit == 0 {
 		limit = 4 << 20
 	}
-	way := &path{}
-	for i := range p.links {
+	hole := &blackHole{}
+	for i := range p.lanes {
 		class := tunnel.Class(i)
-		l := &link{
-			peer: p.name, class: class, lane: lane, discord: &p.discord,
-			accept: func(packets [][]byte) { g.deliver(p, packets) },
-			stall:  g.cfg.Stall.or(2 * time.Second),
-			clock:  func() time.Duration { return time.Since(g.since) },
-			queue:  newQueue(limit, g.cfg.Queue.Time.or(500*time.Millisecond)),
-			path:   way,
-			log:    g.log,
-			self:   ownHello(g.instance, g.stack != nil),
+		l := &laneRunner{
+			peer: p.name, class: class, lane: lane, mismatch: &p.mismatch,
+			accept:    func(packets [][]byte) { g.deliver(p, packets) },
+			stall:     g.cfg.Stall.or(2 * time.Second),
+			clock:     func() time.Duration { return time.Since(g.since) },
+			queue:     newQueue(limit, g.cfg.Queue.Time.or(500*time.Millisecond)),
+			blackHole: hole,
+			log:       g.log,
+			self:      ownHello(g.instance, g.stack != nil),
 		}
 		if g.stack != nil {
 			l.opened = g.stack.Retry
@@ -241,7 +241,7 @@ func (g *Gateway) addPeer(pc *Peer) error {
 			l.overhead.Store(int64(s.Overhead()))
 			return s, nil
 		}
-		p.links[i] = l
+		p.lanes[i] = l
 	}
 	g.peers[p.name] = p
 	for _, a := range pc.Allowed {
@@ -258,7 +258,7 @@ func (g *Gateway) Run(ctx context.Context) error {
 	defer cancel()
 	var all sync.WaitGroup
 	for _, p := range g.peers {
-		for _, l := range p.links {
+		for _, l := range p.lanes {
 			all.Go(func() { l.run(ctx) })
 		}
 	}
@@ -343,7 +343,7 @@ func (g *Gateway) route(now time.Duration, packet []byte) {
 		g.refuse(now, packet)
 		return
 	}
-	l := p.links[g.router.class(packet)]
+	l := p.lanes[g.router.class(packet)]
 	if l.health.away(now) > l.stall {
 		g.refuse(now, packet)
 		return

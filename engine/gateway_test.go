@@ -236,7 +236,7 @@ func TestConnectionsSurviveAnEpoch(t *testing.T) {
 	}
 	exchange(1)
 	for _, p := range clients.g.peers {
-		for _, l := range p.links {
+		for _, l := range p.lanes {
 			l.mu.Lock()
 			e := l.now
 			l.mu.Unlock()

@@ -105,12 +105,12 @@ func (h *health) last() error {
 
 // tell logs why an epoch ended, or did not begin: what does not go away by itself
 // once, when it is clear that it does not.
-func (l *link) tell(why error, again int) {
+func (l *laneRunner) tell(why error, again int) {
 	level, what := slog.LevelInfo, "epoch ended"
 	switch {
-	case discordant(why):
+	case isMismatch(why):
 		level, what = slog.LevelDebug, "the peer is not understood"
-		if l.discord.news(why) {
+		if l.mismatch.news(why) {
 			level = slog.LevelWarn
 		}
 	case again == flaps:
@@ -144,7 +144,7 @@ const (
 	CauseRoute    Cause = "route"       // there is no way to the host
 )
 
-// CauseOf returns the kind of an error of the tunnel's or of [Greet].
+// CauseOf returns the kind of an error of the tunnel's or of [Handshake].
 func CauseOf(err error) Cause {
 	if e, ok := errors.AsType[*wire.VersionError](err); ok {
 		if e.Here.Max < e.There.Min {
@@ -161,7 +161,7 @@ func CauseOf(err error) Cause {
 		{tunnel.ErrRefused, CauseRefused},
 		{tunnel.ErrProtocol, CauseProtocol},
 		{wire.ErrHello, CauseProtocol},
-		{ErrRebuffed, CauseVersion},
+		{ErrNoHello, CauseVersion},
 		{syscall.ECONNREFUSED, CauseClosed},
 		{syscall.ENETUNREACH, CauseRoute},
 		{syscall.EHOSTUNREACH, CauseRoute},

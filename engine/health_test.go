@@ -28,7 +28,7 @@ func TestHealth(t *testing.T) {
 	at(0, 0, errNoEpoch.Error())
 	at(3*time.Second, 3*time.Second, errNoEpoch.Error())
 	for i := range flaps + 2 {
-		if again := h.end(4*time.Second, why); again != i+1 { // greetings that fail
+		if again := h.end(4*time.Second, why); again != i+1 { // handshakes that fail
 			t.Errorf("%d in a row", again)
 		}
 	}
@@ -64,7 +64,7 @@ func TestLaneThatDoesNotHold(t *testing.T) {
 			wires = append(wires, wirePair(0, 1<<16))
 		}
 		var log record
-		b := newBenchWith(t, func(i int, l *link) {
+		b := newBenchWith(t, func(i int, l *laneRunner) {
 			if i == 0 {
 				l.log = log.log()
 			}
@@ -75,7 +75,7 @@ func TestLaneThatDoesNotHold(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			half := w[0].out
 			half.mu.Lock()
-			half.cut = true // what follows the greeting vanishes
+			half.cut = true // what follows the handshake vanishes
 			half.mu.Unlock()
 			if fault := l.health.fault(time.Since(b.begin)); (fault != nil) != (k >= flaps) {
 				t.Errorf("epoch %d: fault %v", k, fault)
@@ -97,7 +97,7 @@ func TestLaneThatDoesNotHold(t *testing.T) {
 func TestStatusOfLanes(t *testing.T) {
 	clients, broker, _ := userspace(t, echoServer(t), "quic")
 	waitUp(t, clients, broker)
-	l := clients.g.peers["broker"].links[tunnel.ClassBulk]
+	l := clients.g.peers["broker"].lanes[tunnel.ClassBulk]
 	for _, fault := range []error{ErrStall, nil} {
 		if fault != nil {
 			l.health.end(l.clock(), fault)

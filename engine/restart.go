@@ -10,11 +10,11 @@ import (
 
 // A peer without a device is the end of the connections that it carries, so they
 // end with its run. Hosts learn of that by what they send next, and one that only
-// listens may take minutes to do so. This end knows at the next greeting: another
+// listens may take minutes to do so. This end knows at the next handshake: another
 // instance than before is another run. It then says to each of its hosts, or to
 // its own stack, what the peer would have said.
 
-// maxStreams bounds the connections that a link remembers beyond an epoch; further
+// maxStreams bounds the connections that a lane remembers beyond an epoch; further
 // ones find out by what they send.
 const maxStreams = 1 << 16
 
@@ -23,14 +23,14 @@ const resetBatch = 64
 
 // streams are the connections that a peer ends itself.
 type streams struct {
-	instance [8]byte                    // of the peer's run; zero before the first greeting
+	instance [8]byte                    // of the peer's run; zero before the first handshake
 	ends     bool                       // the peer ends connections itself
 	next     map[parsers.FlowKey]uint32 // what the peer sent last, by flow
 }
 
-// greeted notes a peer's hello. If the peer began anew it returns the flows that
+// begin notes a peer's hello. If the peer began anew it returns the flows that
 // ended with its last run, with the sequence numbers that their hosts expect next.
-func (s *streams) greeted(h wire.Hello) (over map[parsers.FlowKey]uint32) {
+func (s *streams) begin(h wire.Hello) (over map[parsers.FlowKey]uint32) {
 	if h.Instance != s.instance {
 		over, s.next = s.next, nil
 	}
@@ -60,7 +60,7 @@ func (s *streams) keep(list func(func(parsers.FlowKey, uint32))) {
 }
 
 // reset hands out a reset for each flow, as from the peer.
-func (l *link) reset(flows map[parsers.FlowKey]uint32) {
+func (l *laneRunner) reset(flows map[parsers.FlowKey]uint32) {
 	if len(flows) == 0 {
 		return
 	}

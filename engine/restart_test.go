@@ -40,7 +40,7 @@ func TestStreams(t *testing.T) {
 		name   string
 		epochs []epoch
 	}{
-		{"the first greeting", []epoch{{first, 0, lists(1, 3, 7)}}},
+		{"the first handshake", []epoch{{first, 0, lists(1, 3, 7)}}},
 		{"the same run", []epoch{{first, 0, lists(1, 3, 7)}, {first, 0, lists(1, 3, 8)}}},
 		{"another run", []epoch{{first, 0, lists(1, 3, 7)}, {second, 3, lists(9, 1, 7)}, {first, 1, lists(1, 0, 0)}}},
 		{"flows of an epoch before the last", []epoch{{first, 0, lists(1, 3, 7)}, {first, 0, lists(3, 2, 7)}, {second, 4, lists(1, 0, 0)}}},
@@ -52,7 +52,7 @@ func TestStreams(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var s streams
 			for i, e := range tt.epochs {
-				if got := len(s.greeted(e.hello)); got != e.over {
+				if got := len(s.begin(e.hello)); got != e.over {
 					t.Errorf("epoch %d: %d flows over, want %d", i, got, e.over)
 				}
 				s.keep(e.list)
@@ -65,10 +65,10 @@ func TestStreams(t *testing.T) {
 // number is that of its newest epoch.
 func TestStreamsKeepTheNewest(t *testing.T) {
 	var s streams
-	s.greeted(wire.Hello{Instance: [8]byte{1}, Ends: true})
+	s.begin(wire.Hello{Instance: [8]byte{1}, Ends: true})
 	s.keep(lists(0, maxStreams, 7))
 	s.keep(lists(maxStreams-1, 10, 8))
-	over := s.greeted(wire.Hello{Instance: [8]byte{2}, Ends: true})
+	over := s.begin(wire.Hello{Instance: [8]byte{2}, Ends: true})
 	if len(over) != maxStreams {
 		t.Errorf("%d flows", len(over))
 	}

@@ -155,8 +155,8 @@ func (g *Gateway) peerStatus(p *peer) PeerStatus {
 		Name: p.name, Fingerprint: t.Fingerprint.String(), Endpoint: t.Endpoint, Dialed: t.Dialed, Attempts: t.Attempts, Connected: t.Connected, Refused: p.refused.Load(), Since: t.Since,
 	}
 	err := t.LastError
-	if discord := p.discord.why(); discord != nil && t.Attempts == 0 {
-		err = discord
+	if mismatch := p.mismatch.why(); mismatch != nil && t.Attempts == 0 {
+		err = mismatch
 	} else if t.Connected {
 		if fault := p.fault(time.Since(g.since)); fault != nil {
 			err = fault
@@ -178,7 +178,7 @@ func (g *Gateway) peerStatus(p *peer) PeerStatus {
 			s.Allowed = append(s.Allowed, a.Prefix.String())
 		}
 	}
-	for _, l := range p.links {
+	for _, l := range p.lanes {
 		overhead := uint64(l.overhead.Load())
 		sent, got := l.snapshot()
 		s.Sent.add(Traffic{sent.Packets, sent.BytesIn, sent.Frames, sent.BytesFrames, sent.BytesFrames + sent.Frames*overhead})
@@ -190,7 +190,7 @@ func (g *Gateway) peerStatus(p *peer) PeerStatus {
 
 // fault returns what is wrong with the lanes, or nil.
 func (p *peer) fault(now time.Duration) error {
-	for _, l := range p.links {
+	for _, l := range p.lanes {
 		if err := l.health.fault(now); err != nil {
 			return fmt.Errorf("%v lane: %w", l.class, err)
 		}
@@ -206,7 +206,7 @@ func (t *Traffic) add(o Traffic) {
 	t.BytesWire += o.BytesWire
 }
 
-func (g *Gateway) laneStatus(l *link, sent *aggregate.Stats) LaneStatus {
+func (g *Gateway) laneStatus(l *laneRunner, sent *aggregate.Stats) LaneStatus {
 	s := LaneStatus{
 		Class: l.class.String(), Epochs: l.epochs.Load(),
 		Packets: sent.Packets, Waited: sent.Waited, Longest: sent.Longest,

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHelloErrors goes as far as a greeting does: what is wrong is told by
+// TestHelloErrors goes as far as a handshake does: what is wrong is told by
 // ParseHello or, of the limits, by Negotiate.
 func TestHelloErrors(t *testing.T) {
 	good := Hello{Min: 1, Max: 2, Limits: DefaultLimits}

@@ -288,7 +288,7 @@ func (d *doctor) call(ctx context.Context, p *tunnel.Peer, endpoint string) func
 		}
 	}
 	remote, carrier := lane.RemoteAddr(), lane.Carrier()
-	err = engine.Greet(lane)
+	err = engine.Handshake(lane)
 	lane.Close()
 	if err != nil {
 		return func() {

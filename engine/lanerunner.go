@@ -31,25 +31,25 @@ type stream interface {
 	Decline() error
 }
 
-// A link is one lane of a peer over all its epochs.
-type link struct {
-	peer   string
-	class  tunnel.Class
-	open   func(context.Context) (stream, error) // the stream of the next epoch
-	accept func([][]byte)                        // takes rebuilt packets, borrowed for the call
-	opened func()                                // told that an epoch has begun; may be nil
-	lane   aggregate.Config
-	stall  time.Duration
-	clock  func() time.Duration
-	queue  *queue
-	path   *path // shared by the lanes of the peer
-	log    *slog.Logger
-	self   wire.Hello // what this end says in its greeting
+// A laneRunner is one lane of a peer over all its epochs.
+type laneRunner struct {
+	peer      string
+	class     tunnel.Class
+	open      func(context.Context) (stream, error) // the stream of the next epoch
+	accept    func([][]byte)                        // takes rebuilt packets, borrowed for the call
+	opened    func()                                // told that an epoch has begun; may be nil
+	lane      aggregate.Config
+	stall     time.Duration
+	clock     func() time.Duration
+	queue     *queue
+	blackHole *blackHole // shared by the lanes of the peer
+	log       *slog.Logger
+	self      wire.Hello // what this end says in its Hello
 
-	streams streams // of the goroutine that runs the link
+	streams streams // of the goroutine that runs the lane
 
 	health   health
-	discord  *discord     // the peer's, of all its lanes
+	mismatch *mismatch    // the peer's, of all its lanes
 	overhead atomic.Int64 // about what a carrier packet adds, bytes
 	epochs   atomic.Uint64
 	mu       sync.Mutex
@@ -71,30 +71,30 @@ type Received struct {
 
 // An epoch is the life of a lane's shared memory.
 type epoch struct {
-	link    *link
-	stream  stream
-	mu      sync.Mutex // of lane and all below
-	lane    *aggregate.Lane
-	got     Received
-	owed    time.Duration // when the oldest frame came that the peer was not told of; 0 for none
-	last    uint64        // number of the last frame with packets
-	done    uint64        // frames that the peer says it rebuilt
-	pending time.Duration // since when the peer has not got further, short of last; 0 for not at all
-	asked   time.Duration // the pending for which the host was asked about the path
-	full    uint64        // number of a frame short of which bytes are that fill a packet; 0 for none
-	wrote   time.Duration // when the last frame was written
-	wake    chan struct{} // the writer should look again
+	runner     *laneRunner
+	stream     stream
+	mu         sync.Mutex // of lane and all below
+	lane       *aggregate.Lane
+	got        Received
+	unreported time.Duration // when the oldest frame came that the peer was not told of; 0 for none
+	last       uint64        // number of the last frame with packets
+	done       uint64        // frames that the peer says it rebuilt
+	pending    time.Duration // since when the peer has not got further, short of last; 0 for not at all
+	asked      time.Duration // the pending for which the host was asked about the path
+	full       uint64        // number of a frame short of which bytes are that fill a packet; 0 for none
+	wrote      time.Duration // when the last frame was written
+	woken      chan struct{} // the writer should look again
 }
 
-// run takes the link from epoch to epoch until ctx ends.
-func (l *link) run(ctx context.Context) {
+// run takes the lane from epoch to epoch until ctx ends.
+func (l *laneRunner) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		s, err := l.open(ctx)
 		if err != nil {
 			continue // the tunnel paces its attempts
 		}
 		err = l.epoch(ctx, s)
-		if discordant(err) {
+		if isMismatch(err) {
 			_ = s.Decline()
 		} else {
 			s.Reset(err)
@@ -121,19 +121,19 @@ var (
 )
 
 // epoch runs one epoch over s and returns why it ended, always an error.
-func (l *link) epoch(ctx context.Context, s stream) error {
-	theirs, limits, err := greet(s, l.self)
+func (l *laneRunner) epoch(ctx context.Context, s stream) error {
+	theirs, limits, err := handshake(s, l.self)
 	if err != nil {
 		return err
 	}
-	l.reset(l.streams.greeted(theirs))
+	l.reset(l.streams.begin(theirs))
 	cfg := l.lane
 	cfg.Limits = limits
 	lane, err := aggregate.NewLane(cfg)
 	if err != nil {
 		return err
 	}
-	e := &epoch{link: l, stream: s, lane: lane, wake: make(chan struct{}, 1)}
+	e := &epoch{runner: l, stream: s, lane: lane, woken: make(chan struct{}, 1)}
 	l.mu.Lock()
 	l.now = e
 	l.mu.Unlock()
@@ -142,10 +142,10 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 	if l.opened != nil {
 		l.opened()
 	}
-	if l.discord.settle() {
+	if l.mismatch.agreed() {
 		l.log.Info("the peer is understood again", "peer", l.peer)
 	}
-	defer e.retire()
+	defer e.addTotals()
 
 	read := make(chan error, 1)
 	go func() { read <- e.read() }()
@@ -163,7 +163,7 @@ func (l *link) epoch(ctx context.Context, s stream) error {
 		cancel(err)
 		<-read
 	}
-	e.judge(err)
+	e.noteEnd(err)
 	return err
 }
 
@@ -202,15 +202,15 @@ func (e *epoch) expand(b []byte) (int, error) {
 	}
 	packets, n, err := e.rebuild(b)
 	if err == nil && len(packets) > 0 {
-		e.link.accept(packets)
+		e.runner.accept(packets)
 	}
 	return n, err
 }
 
-// contain turns a panic of the codec into an error.
-func (e *epoch) contain(err *error) {
+// recover turns a panic of the codec into an error.
+func (e *epoch) recover(err *error) {
 	if r := recover(); r != nil {
-		e.link.log.Debug("panic", "value", r, "stack", string(debug.Stack()))
+		e.runner.log.Debug("panic", "value", r, "stack", string(debug.Stack()))
 		*err = fmt.Errorf("%w: %v", ErrOwn, r)
 	}
 }
@@ -219,7 +219,7 @@ func (e *epoch) contain(err *error) {
 func (e *epoch) rebuild(b []byte) (packets [][]byte, n int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer e.contain(&err)
+	defer e.recover(&err)
 	packets, n, err = e.lane.Expander.Expand(b)
 	if err == nil {
 		e.got.Frames++
@@ -228,15 +228,15 @@ func (e *epoch) rebuild(b []byte) (packets [][]byte, n int, err error) {
 		for _, p := range packets {
 			e.got.Bytes += uint64(len(p))
 		}
-		now := e.link.clock()
-		if len(packets) > 0 && e.owed == 0 {
-			e.owed = now
-			e.poke()
+		now := e.runner.clock()
+		if len(packets) > 0 && e.unreported == 0 {
+			e.unreported = now
+			e.wake()
 		}
 		done := e.lane.Merger.Stats().Frames - e.lane.Outstanding()
 		if e.full != 0 && done >= e.full {
 			e.full = 0
-			e.link.path.fits(now)
+			e.runner.blackHole.fits(now)
 		}
 		switch {
 		case done >= e.last:
@@ -249,10 +249,10 @@ func (e *epoch) rebuild(b []byte) (packets [][]byte, n int, err error) {
 	return packets, n, err
 }
 
-// poke has the writer look at its deadlines again.
-func (e *epoch) poke() {
+// wake has the writer look at its deadlines again.
+func (e *epoch) wake() {
 	select {
-	case e.wake <- struct{}{}:
+	case e.woken <- struct{}{}:
 	default:
 	}
 }
@@ -260,7 +260,7 @@ func (e *epoch) poke() {
 // write merges what is queued and writes frames until ctx ends, the stream
 // fails or nothing gets through.
 func (e *epoch) write(ctx context.Context) error {
-	l := e.link
+	l := e.runner
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var frame []byte
@@ -288,22 +288,22 @@ func (e *epoch) write(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-l.queue.ready:
-		case <-e.wake:
+		case <-e.woken:
 		case <-timer.C:
 		}
 		if l.clock()-asleep > wait+l.stall/4 {
-			e.excuse()
+			e.restartWait()
 		}
 	}
 }
 
-// excuse starts the wait for progress anew: the process stood still, and may not
+// restartWait starts the wait for progress anew: the process stood still, and may not
 // have read what has come.
-func (e *epoch) excuse() {
+func (e *epoch) restartWait() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.pending != 0 {
-		e.pending = e.link.clock()
+		e.pending = e.runner.clock()
 	}
 }
 
@@ -311,9 +311,9 @@ func (e *epoch) excuse() {
 func (e *epoch) merge(dst []byte, batch []packet) (_ []byte, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer e.contain(&err)
+	defer e.recover(&err)
 	m := &e.lane.Merger
-	now := e.link.clock()
+	now := e.runner.clock()
 	for _, p := range batch {
 		// Packets that waited while the writer was blocked share a frame.
 		if at, why, ok := m.Deadline(); ok && why == aggregate.FlushFull && at <= now {
@@ -337,7 +337,7 @@ func (e *epoch) merge(dst []byte, batch []packet) (_ []byte, err error) {
 		dst = m.Report(dst, now)
 	}
 	if len(dst) > 0 {
-		e.owed, e.wrote = 0, now
+		e.unreported, e.wrote = 0, now
 	}
 	return dst, nil
 }
@@ -348,10 +348,10 @@ func (e *epoch) merge(dst []byte, batch []packet) (_ []byte, err error) {
 // whatever comes next.
 func (e *epoch) reportAt() (at time.Duration, ok bool) {
 	switch {
-	case e.owed != 0:
-		return e.owed + e.link.stall/4, true
+	case e.unreported != 0:
+		return e.unreported + e.runner.stall/4, true
 	case e.pending != 0:
-		return e.wrote + e.link.stall/2, true
+		return e.wrote + e.runner.stall/2, true
 	}
 	return 0, false
 }
@@ -360,7 +360,7 @@ func (e *epoch) reportAt() (at time.Duration, ok bool) {
 func (e *epoch) next() (time.Duration, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	now := e.link.clock()
+	now := e.runner.clock()
 	wait := time.Hour
 	if at, _, ok := e.lane.Merger.Deadline(); ok {
 		wait = at - now
@@ -369,9 +369,9 @@ func (e *epoch) next() (time.Duration, error) {
 		wait = min(wait, at-now)
 	}
 	if e.pending != 0 {
-		left := e.pending + e.link.stall - now
+		left := e.pending + e.runner.stall - now
 		if left <= 0 {
-			return 0, fmt.Errorf("%w for %v", ErrStall, e.link.stall)
+			return 0, fmt.Errorf("%w for %v", ErrStall, e.runner.stall)
 		}
 		again, err := e.askHost(now)
 		if err != nil {
@@ -384,8 +384,8 @@ func (e *epoch) next() (time.Duration, error) {
 
 // send writes a frame, for as long as the carrier makes progress.
 func (e *epoch) send(frame []byte) error {
-	ask := e.link.stall / 4
-	for _, wait := range []time.Duration{ask, e.link.stall - ask} {
+	ask := e.runner.stall / 4
+	for _, wait := range []time.Duration{ask, e.runner.stall - ask} {
 		if err := e.stream.SetWriteDeadline(time.Now().Add(wait)); err != nil {
 			return fmt.Errorf("write: %w", err)
 		}
@@ -400,14 +400,14 @@ func (e *epoch) send(frame []byte) error {
 		}
 		frame = frame[n:]
 	}
-	return fmt.Errorf("write: %w for %v", ErrStall, e.link.stall)
+	return fmt.Errorf("write: %w for %v", ErrStall, e.runner.stall)
 }
 
-// retire adds the epoch's counts to the link's.
-func (e *epoch) retire() {
+// addTotals adds the epoch's counts to the lane's.
+func (e *epoch) addTotals() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := e.link
+	l := e.runner
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.totals.sent.Accumulate(e.lane.Merger.Stats())
@@ -424,7 +424,7 @@ func (r *Received) add(o Received) {
 }
 
 // snapshot returns the counters of all epochs. The Stats are a copy.
-func (l *link) snapshot() (sent aggregate.Stats, got Received) {
+func (l *laneRunner) snapshot() (sent aggregate.Stats, got Received) {
 	l.mu.Lock()
 	e := l.now
 	sent.Accumulate(&l.totals.sent)

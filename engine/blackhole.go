@@ -26,7 +26,7 @@ const (
 // one, whose packets are small. A link that is too slow for a frame looks alike: soon
 // after a connection was left, it takes two stalls in a row, with no full packet in
 // between, to suspect the next one.
-type path struct {
+type blackHole struct {
 	mu      sync.Mutex
 	passed  time.Duration           // when a full packet last came through
 	stalled [tunnel.NumClasses]bool // since then
@@ -34,7 +34,7 @@ type path struct {
 }
 
 // fits notes that a full packet came through.
-func (p *path) fits(now time.Duration) {
+func (p *blackHole) fits(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.passed, p.stalled = now, [tunnel.NumClasses]bool{}
@@ -42,7 +42,7 @@ func (p *path) fits(now time.Duration) {
 
 // stall notes that a lane has stalled that got nothing through since a time, and
 // reports whether that may be because of the path.
-func (p *path) stall(class tunnel.Class, since, now time.Duration) bool {
+func (p *blackHole) stall(class tunnel.Class, since, now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	again := p.stalled[class]
@@ -51,7 +51,7 @@ func (p *path) stall(class tunnel.Class, since, now time.Duration) bool {
 }
 
 // leave notes that a connection was left because of the path.
-func (p *path) leave(now time.Duration) {
+func (p *blackHole) leave(now time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left, p.stalled = now, [tunnel.NumClasses]bool{}
@@ -63,7 +63,7 @@ func (e *epoch) askHost(now time.Duration) (wait time.Duration, err error) {
 	if e.asked == e.pending {
 		return time.Hour, nil
 	}
-	if wait = e.pending + e.link.stall/4 - now; wait > 0 {
+	if wait = e.pending + e.runner.stall/4 - now; wait > 0 {
 		return wait, nil
 	}
 	if e.asked = e.pending; e.stream.Narrowed() {
@@ -72,19 +72,19 @@ func (e *epoch) askHost(now time.Duration) (wait time.Duration, err error) {
 	return time.Hour, nil
 }
 
-// judge takes note of what the end of the epoch, which either end may have noticed
+// noteEnd takes note of what the end of the epoch, which either end may have noticed
 // first, says of the path.
-func (e *epoch) judge(err error) {
+func (e *epoch) noteEnd(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l, now := e.link, e.link.clock()
+	l, now := e.runner, e.runner.clock()
 	switch {
 	case errors.Is(err, ErrPath):
 		e.stream.Suspect() // and the host will be asked again
 	case errors.Is(err, tunnel.ReasonPath):
-		l.path.leave(now)
+		l.blackHole.leave(now)
 	case !errors.Is(err, tunnel.ReasonStalled) || e.pending == 0 || now-e.pending < l.stall/2:
-	case l.path.stall(l.class, e.pending, now):
+	case l.blackHole.stall(l.class, e.pending, now):
 		e.stream.Suspect()
 	}
 }

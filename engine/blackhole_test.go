@@ -35,7 +35,7 @@ func TestPathStalls(t *testing.T) {
 		"at the rest":      {{12, m, -1, false}, {612, m, 610, true}},
 		"within the rest":  {{12, m, -1, false}, {611, m, 609, false}},
 	} {
-		p := &path{}
+		p := &blackHole{}
 		for i, e := range events {
 			at, since := e.at*time.Second, e.since*time.Second
 			switch e.since {
@@ -136,7 +136,7 @@ func TestWhatIsNotSuspect(t *testing.T) {
 			if suspect := w[0].suspect.Load() > 0; !errors.Is(err, c.why) || suspect != c.suspect {
 				t.Errorf("%v after %v: ended for %v, suspect %v", c.why, c.after, err, suspect)
 			}
-			if left := b.ends[0].path.left != 0; left != c.left {
+			if left := b.ends[0].blackHole.left != 0; left != c.left {
 				t.Errorf("%v: left %v", c.why, left)
 			}
 		})
@@ -191,7 +191,7 @@ func TestWriteThatDoesNotEnd(t *testing.T) {
 		if _, err := w[0].Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
-		e := &epoch{link: b.ends[0], stream: w[0]}
+		e := &epoch{runner: b.ends[0], stream: w[0]}
 		begin := time.Now()
 		if err := e.send([]byte("y")); !errors.Is(err, ErrStall) || time.Since(begin) != 2*time.Second {
 			t.Errorf("%v after %v", err, time.Since(begin))
@@ -206,9 +206,9 @@ func TestFullPacketPasses(t *testing.T) {
 		b := newBench(t, wirePair(20*time.Millisecond, 1<<16))
 		defer b.stop()
 		passed := func() time.Duration {
-			b.ends[0].path.mu.Lock()
-			defer b.ends[0].path.mu.Unlock()
-			return b.ends[0].path.passed
+			b.ends[0].blackHole.mu.Lock()
+			defer b.ends[0].blackHole.mu.Unlock()
+			return b.ends[0].blackHole.passed
 		}
 		time.Sleep(time.Second)
 		b.send(0, random(fillsPacket-100))

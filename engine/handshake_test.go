@@ -48,7 +48,7 @@ func helloOf(from, to uint8) wire.Hello {
 }
 
 // What a peer says in place of a Hello that agrees is told as what it is.
-func TestGreeting(t *testing.T) {
+func TestHandshake(t *testing.T) {
 	own := helloOf(2, 3)
 	narrow := own
 	narrow.Limits.Flows = 0
@@ -68,10 +68,10 @@ func TestGreeting(t *testing.T) {
 		"limit":            {says: wire.AppendHello(nil, narrow), want: wire.ErrHello, cause: CauseProtocol, text: "limit of flows is 0"},
 		"garbage":          {says: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
 		"a bit of garbage": {says: []byte("GE"), want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
-		"nothing, closed":  {closes: true, want: ErrRebuffed, cause: CauseVersion, text: "may be of another version"},
-		"half, closed":     {says: wire.AppendHello(nil, own)[:9], closes: true, want: ErrRebuffed, cause: CauseVersion, text: "may be of another version"},
-		"half":             {says: wire.AppendHello(nil, own)[:27], after: helloTimeout, want: ErrSilent, text: "no greeting within 10s"},
-		"silence":          {after: helloTimeout, want: ErrSilent, text: "no greeting within 10s"},
+		"nothing, closed":  {closes: true, want: ErrNoHello, cause: CauseVersion, text: "may be of another version"},
+		"half, closed":     {says: wire.AppendHello(nil, own)[:9], closes: true, want: ErrNoHello, cause: CauseVersion, text: "may be of another version"},
+		"half":             {says: wire.AppendHello(nil, own)[:27], after: helloTimeout, want: ErrSilent, text: "no Hello within 10s"},
+		"silence":          {after: helloTimeout, want: ErrSilent, text: "no Hello within 10s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestGreeting(t *testing.T) {
 					_ = w[1].Decline()
 				}
 				begin := time.Now()
-				_, _, err := greet(w[0], own)
+				_, _, err := handshake(w[0], own)
 				if (err == nil) != (test.want == nil) || test.want != nil && !errors.Is(err, test.want) {
 					t.Fatalf("error %v", err)
 				}
@@ -102,9 +102,9 @@ func TestGreeting(t *testing.T) {
 	}
 }
 
-// A reset in place of a greeting is what programs of version 1 answer one that
+// A reset in place of a Hello is what programs of version 1 answer one that
 // they do not agree with; other resets are what they say.
-func TestGreetingReset(t *testing.T) {
+func TestHandshakeReset(t *testing.T) {
 	for _, test := range []struct {
 		reset *tunnel.ResetError
 		cause Cause
@@ -115,7 +115,7 @@ func TestGreetingReset(t *testing.T) {
 		{&tunnel.ResetError{Reason: tunnel.ReasonShutdown, Remote: true}, "", "the gateway stops"},
 		{&tunnel.ResetError{Reason: tunnel.ReasonCorrupt}, "", "digest"},
 	} {
-		err := rebuffed(helloOf(2, 3), &tunnel.PeerError{Peer: "x", Op: "read", Err: test.reset})
+		err := noHello(helloOf(2, 3), &tunnel.PeerError{Peer: "x", Op: "read", Err: test.reset})
 		if !strings.Contains(err.Error(), test.text) || CauseOf(err) != test.cause {
 			t.Errorf("%v became %q, cause %q", test.reset, err, CauseOf(err))
 		}
@@ -124,14 +124,14 @@ func TestGreetingReset(t *testing.T) {
 
 // Two ends that do not agree say so once each, decline every lane so that the
 // other end can say so too, and carry traffic as soon as they agree.
-func TestDisagreement(t *testing.T) {
+func TestVersionMismatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var wires [][2]*wireEnd
 		for range 20 {
 			wires = append(wires, wirePair(20*time.Millisecond, 1<<16))
 		}
 		var logs [2]record
-		b := newBenchWith(t, func(i int, l *link) {
+		b := newBenchWith(t, func(i int, l *laneRunner) {
 			l.self, l.log = helloOf(uint8(1+i), uint8(1+i)), logs[i].log()
 		}, wires...)
 		defer b.stop()
@@ -162,11 +162,11 @@ func TestAgreementAfterAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		var log record
-		b := newBenchWith(t, func(i int, l *link) {
+		b := newBenchWith(t, func(i int, l *laneRunner) {
 			if i == 0 {
 				l.log = log.log()
-				_, _, err := greet(w[0], l.self)
-				l.discord.news(err)
+				_, _, err := handshake(w[0], l.self)
+				l.mismatch.news(err)
 			}
 		}, wirePair(0, 1<<16))
 		defer b.stop()
@@ -183,19 +183,19 @@ func TestAgreementAfterAll(t *testing.T) {
 }
 
 // A disagreement is told once, and again when it is another one.
-func TestDiscord(t *testing.T) {
+func TestMismatch(t *testing.T) {
 	older := &wire.VersionError{Here: wire.Versions{Min: 2, Max: 2}, There: wire.Versions{Min: 1, Max: 1}}
 	newer := &wire.VersionError{Here: wire.Versions{Min: 2, Max: 2}, There: wire.Versions{Min: 3, Max: 3}}
-	var d discord
+	var d mismatch
 	for i, step := range []struct {
 		err  error
 		news bool
-	}{{ErrRebuffed, true}, {ErrRebuffed, false}, {older, true}, {ErrRebuffed, false}, {older, false}, {newer, true}} {
+	}{{ErrNoHello, true}, {ErrNoHello, false}, {older, true}, {ErrNoHello, false}, {older, false}, {newer, true}} {
 		if got := d.news(step.err); got != step.news {
 			t.Errorf("step %d, %v: news %v", i, step.err, got)
 		}
 	}
-	if d.why() != newer || !d.settle() || d.settle() || d.why() != nil || !d.news(newer) {
+	if d.why() != newer || !d.agreed() || d.agreed() || d.why() != nil || !d.news(newer) {
 		t.Error("settled otherwise")
 	}
 }
@@ -214,7 +214,7 @@ func TestVersionsOfGateways(t *testing.T) {
 					text := strings.Replace(texts[i], "[[peer]]", "metrics = \""+freePort(t)+"\"\n[[peer]]", 1)
 					sites[i] = startWith(t, text, logs[i].log(), func(g *Gateway) {
 						for _, p := range g.peers {
-							for _, l := range p.links {
+							for _, l := range p.lanes {
 								l.self = hello
 							}
 						}

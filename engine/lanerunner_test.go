@@ -179,7 +179,7 @@ func (w *wireEnd) Decline() error {
 // A bench is two links over simulated streams, one epoch after the other.
 type bench struct {
 	t      *testing.T
-	ends   [2]*link
+	ends   [2]*laneRunner
 	begin  time.Time
 	ahead  [2]atomic.Int64 // of an end's clock, in nanoseconds: while the process stood still
 	next   [2]chan stream
@@ -191,24 +191,24 @@ type bench struct {
 }
 
 func newBench(t *testing.T, wires ...[2]*wireEnd) *bench {
-	return newBenchWith(t, func(int, *link) {}, wires...)
+	return newBenchWith(t, func(int, *laneRunner) {}, wires...)
 }
 
 // newBenchWith is newBench with links that are changed before they run.
-func newBenchWith(t *testing.T, change func(i int, l *link), wires ...[2]*wireEnd) *bench {
+func newBenchWith(t *testing.T, change func(i int, l *laneRunner), wires ...[2]*wireEnd) *bench {
 	b := &bench{t: t, begin: time.Now(), wires: wires}
 	var ctx context.Context
 	ctx, b.cancel = context.WithCancel(context.Background())
-	ways := [2]*path{{}, {}}
+	holes := [2]*blackHole{{}, {}}
 	for i := range b.ends {
 		b.next[i] = make(chan stream, len(wires))
 		for _, w := range wires {
 			b.next[i] <- w[i]
 		}
-		b.ends[i] = &link{
+		b.ends[i] = &laneRunner{
 			peer: fmt.Sprint("peer", 1-i), lane: aggregate.Config{Registry: builtin.Registry()}, stall: 2 * time.Second,
 			clock: func() time.Duration { return b.clock(i) }, queue: newQueue(1<<20, 500*time.Millisecond),
-			path: ways[i], log: slog.New(slog.DiscardHandler), self: ownHello([8]byte{}, false), discord: &discord{},
+			blackHole: holes[i], log: slog.New(slog.DiscardHandler), self: ownHello([8]byte{}, false), mismatch: &mismatch{},
 			open: func(ctx context.Context) (stream, error) {
 				select {
 				case s := <-b.next[i]:
