@@ -25,7 +25,7 @@ const (
 
 // fills tells whether the next packet might go past what a frame can hold.
 func (m *Merger) fills() bool {
-	p, l := &m.pending, &m.writer.memory.limits
-	return p.packets >= int(l.Packets) || p.packets >= int(l.Flows) || p.bytes > int(l.Bytes)-wire.MaxPacket ||
-		len(m.store) >= maxStore || len(m.store)+p.beside >= maxContent
+	p, l, packets := &m.pending, &m.writer.memory.limits, m.schedule.packets
+	return packets >= int(l.Packets) || packets >= int(l.Flows) || p.bytes > int(l.Bytes)-wire.MaxPacket ||
+		len(p.store) >= maxStore || len(p.store)+p.beside >= maxContent
 }

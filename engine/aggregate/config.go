@@ -13,17 +13,18 @@ type Config struct {
 	// Window is how long a segment may wait for others like it. Default 5 ms.
 	Window time.Duration
 	// Quiet ends the wait of a burst in which nothing came for so long, and that
-	// of a segment like no other where none came with the last ones. Default 1 ms.
+	// of a segment like no other where the last ones waited for a window in vain.
+	// Default 1 ms.
 	Quiet time.Duration
 	// AckWait is how long a segment that only acknowledges may wait to ride
 	// with others, unless its flow is busy. Default 25 ms, which is below the
 	// delayed acknowledgement of hosts.
 	AckWait time.Duration
-	// Pace is the least time between two frames that are written because a
-	// segment must not wait: the first of a burst of connects goes at once, the
+	// UrgentInterval is the least time between two frames that are written because
+	// a segment must not wait: the first of a burst of connects goes at once, the
 	// others share frames. As the burst goes on it doubles, up to half of
 	// Window. Default 1 ms.
-	Pace time.Duration
+	UrgentInterval time.Duration
 	// MaxIdle is after how long without a segment a context gives way to a new
 	// one. Default 30 minutes.
 	MaxIdle time.Duration
@@ -77,7 +78,7 @@ func (c Config) withDefaults() Config {
 		{&c.Window, 5 * time.Millisecond},
 		{&c.Quiet, time.Millisecond},
 		{&c.AckWait, 25 * time.Millisecond},
-		{&c.Pace, time.Millisecond},
+		{&c.UrgentInterval, time.Millisecond},
 		{&c.MaxIdle, 30 * time.Minute},
 	} {
 		if *d.field == 0 {

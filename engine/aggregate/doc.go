@@ -2,10 +2,11 @@
 // which what is alike is there once; an Expander takes the frames apart and
 // gives the same packets back, byte for byte.
 //
-//	merger.go    a packet becomes fields and spans, and joins a group
+//	merger.go    a packet becomes fields and spans,
 //	mask.go      with its masks taken off,
-//	trust.go     unless its spans or its header would not come out the same
-//	wait.go      how long it may wait there, and bounds.go how much fits
+//	trust.go     unless its spans or its header would not come out the same,
+//	match.go     and joins a group
+//	schedule.go  when the frame goes, and bounds.go how much fits
 //	writer.go    what the writing end looks up in order to tell the peer
 //	judge.go     which bodies are alike
 //	codec.go     the syntax of a frame: a head, then groups

@@ -30,7 +30,8 @@ func NewLane(cfg Config) (*Lane, error) {
 	l := &Lane{}
 	m := &l.Merger
 	m.cfg = cfg
-	m.pending = pending{first: make(map[uint64]int32), barrier: -1}
+	m.pending.init()
+	m.schedule.times = times{cfg.Window, cfg.Quiet, cfg.AckWait, cfg.UrgentInterval}
 	m.writer.init(&m.cfg, &m.stats)
 	l.Expander.init(cfg.Limits)
 	l.Expander.out = &m.writer

@@ -165,14 +165,14 @@ func TestAlone(t *testing.T) {
 		}
 		m.Flush(nil, at, why)
 	}
-	for range aloneAfter {
+	for range idleAfter {
 		send(100*ms, 5*ms)
 	}
 	for range 5 {
 		send(100*ms, ms)
 	}
 	send(4*ms, 5*ms)
-	for range aloneAfter - 1 {
+	for range idleAfter - 1 {
 		send(100*ms, 5*ms)
 	}
 	send(100*ms, ms)

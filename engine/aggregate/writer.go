@@ -172,15 +172,15 @@ func (w *writer) reverse(key *parsers.FlowKey) uint32 {
 	return cid + 1
 }
 
-// write writes the control field of a frame.
-func (w *writer) write(c *model.Coder, now time.Duration, p *pending) {
+// write writes the control field of a frame of so many packets.
+func (w *writer) write(c *model.Coder, now time.Duration, list []group, packets int) {
 	c.Literals, w.debts = w.literals[:0], w.debts[:0]
 	w.effort = 0
 	w.items = w.items[:0]
 	h := head{
-		record: w.sentItems.len()+p.packets <= w.maxSentItems(),
+		record: w.sentItems.len()+packets <= w.maxSentItems(),
 		named:  w.rebuilt,
-		clock:  w.tick(now, p),
+		clock:  w.tick(now, list),
 		links:  w.sound(w.links),
 	}
 	w.now = now
@@ -190,7 +190,7 @@ func (w *writer) write(c *model.Coder, now time.Duration, p *pending) {
 	w.links = w.links[:0]
 	w.costs = groupCosts{begin: c.Cost()}
 	w.stats.Out[PartFrames] += w.costs.begin / 8
-	if err := w.code(c, p.list); err != nil {
+	if err := w.code(c, list); err != nil {
 		panic(err) // a Merger writes what its own limits allow
 	}
 	w.literals = c.Literals
@@ -206,10 +206,10 @@ func (w *writer) write(c *model.Coder, now time.Duration, p *pending) {
 
 // tick returns what the clock is set to: so that the first timestamp of a known
 // flow is exactly as predicted, else by the time.
-func (w *writer) tick(now time.Duration, p *pending) uint32 {
-	for i := range p.list {
-		for k := range p.list[i].members {
-			mb := &p.list[i].members[k]
+func (w *writer) tick(now time.Duration, list []group) uint32 {
+	for i := range list {
+		for k := range list[i].members {
+			mb := &list[i].members[k]
 			if mb.flow.stamped && mb.layout.stamp != 0 {
 				t := mb.tsval - mb.flow.offset
 				if d := int32(t - w.clock); d > -1<<20 && d < 1<<20 {
