@@ -4,8 +4,9 @@ GO        ?= go
 FUZZTIME  ?= 30s
 CAPTURES  ?= ../shared/captures
 PACKAGES  := ./...
+BEFORE    ?= HEAD
 
-.PHONY: help build test race lint fuzz bench demo e2e captures recorded
+.PHONY: help build test race lint fuzz bench frames demo e2e captures recorded
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -29,6 +30,9 @@ fuzz: ## run every fuzz target for FUZZTIME each
 
 bench: ## README's table of sizes, and speed, in one run
 	$(GO) run ./tools/bench $(if $(wildcard $(CAPTURES)/full),-captures $(CAPTURES))
+
+frames: ## whether the working tree writes, byte for byte, the frames of the commit BEFORE; 3 minutes
+	@CAPTURES=$(CAPTURES) GO=$(GO) ./tools/frames.sh $(BEFORE)
 
 demo: build ## a broker, 100 subscribers, two gateways; no root, 15 s
 	./bin/sheaf demo
