@@ -21,11 +21,11 @@ const (
 // and ends what goes out in vain.
 type callSocket struct {
 	*socket
-	batch    *ipv4.PacketConn
-	answered func() // until the call is made
-	heard    atomic.Bool
-	made     atomic.Bool
-	repeat   time.Duration // for how long, while nothing comes back
+	batch       *ipv4.PacketConn
+	answered    func() // until the call is made
+	heard       atomic.Bool
+	established atomic.Bool
+	repeat      time.Duration // for how long, while nothing comes back
 
 	mu    sync.Mutex
 	first time.Time // when the first packet was sent
@@ -39,16 +39,16 @@ func newCallSocket(s *socket, answered func(), sparing bool) *callSocket {
 	return &callSocket{socket: s, batch: ipv4.NewPacketConn(s.UDPConn), answered: answered, repeat: repeat}
 }
 
-// settle says that the call is made.
-func (c *callSocket) settle(yes bool) {
-	c.made.Store(yes)
-	c.socket.settle(yes)
+// establish says that the call is made.
+func (c *callSocket) establish() {
+	c.established.Store(true)
+	c.socket.establish()
 }
 
 // ReadBatch is what quic-go reads with, of either IP version.
 func (c *callSocket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 	n, err := c.batch.ReadBatch(ms, flags)
-	if n > 0 && !c.made.Load() {
+	if n > 0 && !c.established.Load() {
 		c.heard.Store(true)
 		c.answered()
 	}

@@ -55,7 +55,7 @@ func TestCallSocket(t *testing.T) {
 		}
 		send('3')
 		wants('3')
-		c.settle(true)
+		c.establish()
 		far.WriteToUDP([]byte("more"), near.LocalAddr().(*net.UDPAddr))
 		if n, err := c.ReadBatch(ms, 0); n != 1 || err != nil || answers.Load() != 1 {
 			t.Errorf("read %d: %v; %d answers once the call was made", n, err, answers.Load())

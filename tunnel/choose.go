@@ -42,11 +42,11 @@ func (p *Peer) refusesFrom(dialed bool, lanes []*Lane) error {
 		return ReasonShutdown
 	case !dialed && p.opening && p.keepsOwn():
 		return ReasonDuplicate // the other end gets to see the lane, and yields
-	case p.link != nil && !p.yields(p.link.dialed, p.link.since, dialed):
+	case p.conn != nil && !p.yields(p.conn.dialed, p.conn.since, dialed):
 		return ReasonDuplicate
 	}
 	for _, l := range lanes {
-		if l != nil && l.link == nil && !p.yields(l.dialed, l.since, dialed) {
+		if l != nil && l.conn == nil && !p.yields(l.dialed, l.since, dialed) {
 			return ReasonDuplicate
 		}
 	}
@@ -69,7 +69,7 @@ func (p *Peer) outdated(h header) bool {
 const maxWaiting = maxCalls
 
 // expect remembers a connection that the peer dialed, until a lane comes or it ends.
-func (p *Peer) expect(k *link) error {
+func (p *Peer) expect(k *quicConn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -85,15 +85,15 @@ func (p *Peer) expect(k *link) error {
 }
 
 // waitsNoMore takes k off the list of expect. mu is held.
-func (p *Peer) waitsNoMore(k *link) {
-	p.waiting = slices.DeleteFunc(p.waiting, func(o *link) bool { return o == k })
+func (p *Peer) waitsNoMore(k *quicConn) {
+	p.waiting = slices.DeleteFunc(p.waiting, func(o *quicConn) bool { return o == k })
 }
 
 // adopt makes k the connection to the peer, or says why not. h is the header of the
 // lane by which the peer has chosen k, nil for a connection of this end.
-func (p *Peer) adopt(k *link, h *header) error {
+func (p *Peer) adopt(k *quicConn, h *header) error {
 	p.mu.Lock()
-	old := p.link
+	old := p.conn
 	if old == k {
 		p.mu.Unlock()
 		return nil
@@ -110,16 +110,16 @@ func (p *Peer) adopt(k *link, h *header) error {
 	p.waitsNoMore(k)
 	victims := p.takeAll()
 	k.since = time.Now()
-	p.link, p.settled, p.retryAt = k, 0, time.Time{}
+	p.conn, p.settled, p.retryAt = k, 0, time.Time{}
 	for class := range p.pace {
 		p.pace[class].hurry()
 	}
 	if k.dialed {
-		p.lastLink = k.since
+		p.lastConn = k.since
 	} else if p.cancelDial != nil {
 		p.cancelDial()
 	}
-	p.note(QUIC, k.conn.RemoteAddr(), k.dialed)
+	p.note(QUIC, k.RemoteAddr(), k.dialed)
 	p.mu.Unlock()
 	endAll(victims, ReasonMoved)
 	if old != nil {
@@ -128,11 +128,11 @@ func (p *Peer) adopt(k *link, h *header) error {
 	return nil
 }
 
-// judge takes note of what the pulse of k says.
-func (p *Peer) judge(k *link, v verdict) {
+// heed takes note of what the pulse of k says.
+func (p *Peer) heed(k *quicConn, v verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link != k {
+	if p.conn != k {
 		return
 	}
 	k.doubted = v == doubted
@@ -155,9 +155,9 @@ func (p *Peer) offer(l *Lane, h header) error {
 		return err
 	}
 	var victims []*Lane
-	var old *link
-	if l.link == nil && p.link != nil {
-		old, p.link = p.link, nil
+	var old *quicConn
+	if l.conn == nil && p.conn != nil {
+		old, p.conn = p.conn, nil
 		victims = p.takeAll()
 	} else {
 		victims = append(victims, p.lanes[h.class], p.offered[h.class])
@@ -165,11 +165,11 @@ func (p *Peer) offer(l *Lane, h header) error {
 	p.offered[h.class] = l
 	if !l.dialed {
 		p.seen[h.class] = h
-		if l.link == nil && p.cancelDial != nil {
+		if l.conn == nil && p.cancelDial != nil {
 			p.cancelDial()
 		}
 	}
-	if l.link == nil {
+	if l.conn == nil {
 		p.note(l.carrier, l.remote, l.dialed)
 	}
 	p.broadcast()
@@ -194,11 +194,11 @@ func (p *Peer) refuses(l *Lane, h header) error {
 	switch {
 	case !l.dialed && seen.instance == h.instance && h.epoch <= seen.epoch:
 		return ReasonSuperseded // overtaken on the way by a later one
-	case l.link == nil && !l.dialed && p.link != nil && !p.link.dialed && p.outdated(h):
+	case l.conn == nil && !l.dialed && p.conn != nil && !p.conn.dialed && p.outdated(h):
 		return ReasonSuperseded // the peer has chosen another carrier since
-	case l.link != nil && l.link != p.link:
+	case l.conn != nil && l.conn != p.conn:
 		return ReasonSuperseded
-	case l.link != nil:
+	case l.conn != nil:
 		if p.closed {
 			return ReasonShutdown
 		}

@@ -80,15 +80,15 @@ func TestLateLaneIsRefused(t *testing.T) {
 	late := header{class: ClassBulk, instance: p.a.instance, epoch: p.toB.epoch}
 	p.toB.mu.Unlock()
 	a, b := p.lanes(t, ClassMessages) // over another one
-	if _, err := old.link.open(ctx, p.toB, late); err != nil {
+	if _, err := old.conn.open(ctx, p.toB, late); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-old.link.conn.Context().Done():
+	case <-old.conn.Context().Done():
 	case <-ctx.Done():
 		t.Fatal("the late one is taken")
 	}
-	if why := resetOf(context.Cause(old.link.conn.Context())); why.Reason != ReasonSuperseded || !why.Remote {
+	if why := resetOf(context.Cause(old.conn.Context())); why.Reason != ReasonSuperseded || !why.Remote {
 		t.Errorf("the late one: %v", why)
 	}
 	old.close(ReasonDuplicate)
@@ -115,7 +115,7 @@ func TestWaitingIsBounded(t *testing.T) {
 	}
 	for i, c := range all {
 		select {
-		case <-c.link.conn.Context().Done():
+		case <-c.conn.Context().Done():
 			if i != 0 {
 				t.Errorf("call %d was ended", i)
 			}

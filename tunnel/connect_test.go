@@ -71,7 +71,7 @@ func TestCrashIsNoticedWithSmallPackets(t *testing.T) {
 	for size, same := 0, 0; same < 50; same++ { // until no larger packets are tried any more
 		say(t, a, b, "x")
 		time.Sleep(10 * time.Millisecond)
-		if now := a.link.packet(); now != size {
+		if now := a.conn.packet(); now != size {
 			size, same = now, 0
 		}
 	}

@@ -24,12 +24,12 @@ func TestNoECN(t *testing.T) {
 	for range 50 {
 		round()
 	}
-	before := a.link.conn.ConnectionStats()
+	before := a.conn.ConnectionStats()
 	const rounds = 50
 	for range rounds {
 		round()
 	}
-	after := a.link.conn.ConnectionStats()
+	after := a.conn.ConnectionStats()
 	packets := after.PacketsSent - before.PacketsSent + after.PacketsReceived - before.PacketsReceived
 	bytes := after.BytesSent - before.BytesSent + after.BytesReceived - before.BytesReceived
 	cost := float64(bytes+28*packets)/float64(packets) - 50

@@ -48,7 +48,7 @@ func TestOverhead(t *testing.T) {
 				packets := -r.upPackets.Load() - r.downPackets.Load()
 				bytes := -r.upBytes.Load() - r.downBytes.Load()
 				up, down := -r.upBytes.Load(), -r.downBytes.Load()
-				before := a.link.conn.ConnectionStats()
+				before := a.conn.ConnectionStats()
 				for range frames {
 					round()
 				}
@@ -59,7 +59,7 @@ func TestOverhead(t *testing.T) {
 				const ipUDP = 28
 				cost := float64(bytes+ipUDP*packets)/(2*frames) - frame
 				t.Logf("%.1f bytes over each frame's own; %d packets for %d frames; UDP payload up %.1f, down %.1f a frame; %d sent",
-					cost, packets, 2*frames, float64(up)/frames-frame, float64(down)/frames-frame, a.link.conn.ConnectionStats().PacketsSent-before.PacketsSent)
+					cost, packets, 2*frames, float64(up)/frames-frame, float64(down)/frames-frame, a.conn.ConnectionStats().PacketsSent-before.PacketsSent)
 				return cost
 			}
 			for attempt := 1; ; attempt++ {

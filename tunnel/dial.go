@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// linkGood is how long a connection must have lasted for the next one to be
+// connGood is how long a connection must have lasted for the next one to be
 // dialed at once. It keeps two gateways that were given the same key, each of
 // which takes the other's place, from doing so at the speed of the network.
-const linkGood = 5 * time.Second
+const connGood = 5 * time.Second
 
 // retryFirst is how long after a less preferred carrier was taken the first choice
 // is tried again, at first; then ever later, up to Config.RetryPreferred.
@@ -29,9 +29,9 @@ func (p *Peer) dialLoop() {
 	for t.ctx.Err() == nil {
 		p.mu.Lock()
 		what, wait := p.need(time.Now())
-		changed, lastLink := p.changed, p.lastLink
-		if what != nil && what.links {
-			p.lastLink = time.Time{}
+		changed, lastConn := p.changed, p.lastConn
+		if what != nil && what.quic {
+			p.lastConn = time.Time{}
 		}
 		p.mu.Unlock()
 		if what == nil {
@@ -46,8 +46,8 @@ func (p *Peer) dialLoop() {
 			}
 			continue
 		}
-		if what.links && !lastLink.IsZero() {
-			if time.Since(lastLink) < linkGood {
+		if what.quic && !lastConn.IsZero() {
+			if time.Since(lastConn) < connGood {
 				again.wait(t.ctx, nil)
 				continue // look again: the need may be over
 			}
@@ -79,7 +79,7 @@ func (p *Peer) dialLoop() {
 type need struct {
 	class    Class     // of the lane that a TCP carrier brings
 	carriers []Carrier // to be tried, in order of preference
-	links    bool      // QUIC is among them
+	quic     bool      // QUIC is among them
 	upgrade  bool      // only to leave a less preferred carrier
 }
 
@@ -88,10 +88,10 @@ type need struct {
 func (p *Peer) need(now time.Time) (*need, time.Duration) {
 	all := p.t.cfg.Carriers
 	switch {
-	case p.closed || p.link != nil && !p.link.doubted:
+	case p.closed || p.conn != nil && !p.conn.doubted:
 		return nil, 0
-	case p.link != nil: // silent: call anew beside it, before it is given up
-		return &need{carriers: all, links: true}, 0
+	case p.conn != nil: // silent: call anew beside it, before it is given up
+		return &need{carriers: all, quic: true}, 0
 	}
 	before := all[:max(0, slices.Index(all, p.settled))] // preferred to the settled one
 	settled := p.settled != 0 && now.Before(p.retryAt)
@@ -104,8 +104,8 @@ func (p *Peer) need(now time.Time) (*need, time.Duration) {
 		if settled {
 			n.carriers = []Carrier{p.settled}
 		}
-		n.links = slices.Contains(n.carriers, QUIC)
-		if d := p.pace[class].ready().Sub(now); d > 0 && !n.links {
+		n.quic = slices.Contains(n.carriers, QUIC)
+		if d := p.pace[class].ready().Sub(now); d > 0 && !n.quic {
 			if wait == 0 || d < wait {
 				wait = d
 			}
@@ -116,7 +116,7 @@ func (p *Peer) need(now time.Time) (*need, time.Duration) {
 	// Everyone is served. If by less than the first choice, try that again.
 	if l := p.anyLane(); l != nil && l.dialed && len(before) > 0 && p.settled != 0 {
 		if !settled {
-			return &need{carriers: before, links: slices.Contains(before, QUIC), upgrade: true}, 0
+			return &need{carriers: before, quic: slices.Contains(before, QUIC), upgrade: true}, 0
 		}
 		if d := p.retryAt.Sub(now); wait == 0 || d < wait {
 			wait = d
@@ -149,8 +149,8 @@ func (p *Peer) spacing(n *need) backoff {
 		return backoff{min: 2 * longest, max: 2 * longest} // nobody waits for it
 	case p.worked == 0 || p.attempts >= sparingAfter:
 		return backoff{min: longest, max: longest}
-	case p.link != nil:
-		p.rtt = p.link.conn.ConnectionStats().SmoothedRTT
+	case p.conn != nil:
+		p.rtt = p.conn.ConnectionStats().SmoothedRTT
 	}
 	return backoff{min: min(max(p.t.cfg.BackoffMin, 3*p.rtt), longest), max: longest}
 }
@@ -198,10 +198,10 @@ func (p *Peer) connect(n *need) error {
 // take makes a finished call the way to the peer. A TCP carrier brings a lane of the
 // class.
 func (p *Peer) take(ctx context.Context, c *candidate, class Class) (err error) {
-	if c.link == nil {
+	if c.conn == nil {
 		err = p.openFirst(ctx, c.tcp, class)
-	} else if err = p.adopt(c.link, nil); err == nil {
-		p.t.spawn(func() { c.link.watch(p) })
+	} else if err = p.adopt(c.conn, nil); err == nil {
+		p.t.spawn(func() { c.conn.watch(p) })
 	}
 	if err != nil {
 		c.close(reasonOf(err))
@@ -242,7 +242,7 @@ func (p *Peer) openFirst(ctx context.Context, c *tcpCall, class Class) error {
 func (p *Peer) call(ctx context.Context, c call, sparing bool) candidate {
 	r := candidate{carrier: c.carrier}
 	if c.carrier == QUIC {
-		r.link, r.err = p.dialQUIC(ctx, c, sparing)
+		r.conn, r.err = p.dialQUIC(ctx, c, sparing)
 	} else {
 		r.tcp, r.err = p.dialTCP(ctx, c)
 	}

@@ -27,8 +27,8 @@ type stream interface {
 // [Peer.Lane] owns it and must Close or Reset it, or take the next one.
 type Lane struct {
 	peer    *Peer
-	link    *link  // the QUIC connection, or nil
-	pulse   *pulse // of the connection, where this end can call; or nil
+	conn    *quicConn // the QUIC connection, or nil
+	pulse   *pulse    // of the connection, where this end can call; or nil
 	stream  stream
 	class   Class
 	carrier Carrier
@@ -99,15 +99,15 @@ func (l *Lane) Reset(reason error) {
 // narrow for the packets that carry the lane. What was written may then be lost for
 // good, however often it is sent again. It asks the kernel, which takes some
 // microseconds.
-func (l *Lane) Narrowed() bool { return l.link != nil && l.link.narrowed() }
+func (l *Lane) Narrowed() bool { return l.conn != nil && l.conn.narrowed() }
 
 // Suspect tells that nothing got through over the lane, which may have ended. Its QUIC
 // connection is given up, and the other lane with it, if its packets are larger than
 // those of a new one and either the path is known to be too narrow for them, or it
 // answers, so that smaller ones pass. Both ends then see [ReasonPath]. It never blocks.
 func (l *Lane) Suspect() {
-	if l.link != nil {
-		l.peer.suspect(l.link)
+	if l.conn != nil {
+		l.peer.suspect(l.conn)
 	}
 }
 
@@ -125,7 +125,7 @@ func (l *Lane) Close() error {
 // sends tells a QUIC connection's pulse that something has to be acknowledged. Over
 // TCP, where it would cost a system call, the engine's stall finds out.
 func (l *Lane) sends() {
-	if l.link != nil && l.pulse != nil {
+	if l.conn != nil && l.pulse != nil {
 		l.pulse.sends()
 	}
 }
@@ -152,8 +152,8 @@ func (l *Lane) Epoch() uint64 { return l.epoch }
 
 // RemoteAddr returns the other end's address, which for QUIC may change.
 func (l *Lane) RemoteAddr() net.Addr {
-	if l.link != nil {
-		return l.link.conn.RemoteAddr()
+	if l.conn != nil {
+		return l.conn.RemoteAddr()
 	}
 	return l.remote
 }

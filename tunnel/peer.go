@@ -19,8 +19,8 @@ type Peer struct {
 	closed  bool
 	changed chan struct{} // closed and replaced whenever anything below changes
 
-	link    *link             // the QUIC connection in use, or nil
-	waiting []*link           // that the peer dialed, and opened no lane on yet
+	conn    *quicConn         // the QUIC connection in use, or nil
+	waiting []*quicConn       // that the peer dialed, and opened no lane on yet
 	offered [NumClasses]*Lane // opened, by whichever end, and not yet taken by Lane
 	lanes   [NumClasses]*Lane // taken by Lane, and not yet over
 	wanted  [NumClasses]int   // callers of Lane that wait
@@ -38,7 +38,7 @@ type Peer struct {
 
 	attempts  int
 	lastErr   error
-	lastLink  time.Time // when the last connection began that this end dialed
+	lastConn  time.Time // when the last connection began that this end dialed
 	since     time.Time
 	connected bool
 }
@@ -79,9 +79,9 @@ func (p *Peer) Status() PeerStatus {
 			s.Lanes++
 		}
 	}
-	if p.link != nil {
-		s.Carrier, s.Remote, s.Dialed = QUIC, p.link.conn.RemoteAddr(), p.link.dialed
-		s.RTT = p.link.conn.ConnectionStats().SmoothedRTT
+	if p.conn != nil {
+		s.Carrier, s.Remote, s.Dialed = QUIC, p.conn.RemoteAddr(), p.conn.dialed
+		s.RTT = p.conn.ConnectionStats().SmoothedRTT
 	} else if l := p.anyLane(); l != nil {
 		s.Carrier, s.Remote, s.Dialed = l.carrier, l.remote, l.dialed
 		s.RTT = l.stream.(*tcpStream).rtt()
@@ -123,10 +123,10 @@ func (p *Peer) Lane(ctx context.Context, class Class) (*Lane, error) {
 			return l, nil
 		}
 		var pause <-chan time.Time
-		if p.link != nil && p.link.dialed {
+		if p.conn != nil && p.conn.dialed {
 			wait := time.Until(p.pace[class].ready())
 			if wait <= 0 {
-				if l := p.openOn(ctx, p.link, class); l != nil {
+				if l := p.openOn(ctx, p.conn, class); l != nil {
 					return l, nil
 				}
 				if ctx.Err() == nil {
@@ -154,7 +154,7 @@ func (p *Peer) Lane(ctx context.Context, class Class) (*Lane, error) {
 
 // openOn opens a lane on a QUIC connection that this end dialed. It gives mu
 // away meanwhile, and returns nil where the caller has to look again.
-func (p *Peer) openOn(ctx context.Context, k *link, class Class) *Lane {
+func (p *Peer) openOn(ctx context.Context, k *quicConn, class Class) *Lane {
 	p.epoch++
 	h := header{class: class, instance: p.t.instance, epoch: p.epoch}
 	p.mu.Unlock()
@@ -162,11 +162,11 @@ func (p *Peer) openOn(ctx context.Context, k *link, class Class) *Lane {
 	p.mu.Lock()
 	switch {
 	case err != nil:
-		if ctx.Err() == nil && p.link == k {
+		if ctx.Err() == nil && p.conn == k {
 			p.drop(k, err)
 		}
 		return nil
-	case p.link != k || p.closed:
+	case p.conn != k || p.closed:
 		l.stream.abort(ReasonSuperseded)
 		return nil
 	}
@@ -185,33 +185,33 @@ func (p *Peer) forget(l *Lane) {
 	if p.offered[l.class] == l {
 		p.offered[l.class] = nil
 	}
-	if p.link == nil && p.anyLane() == nil && !p.closed {
+	if p.conn == nil && p.anyLane() == nil && !p.closed {
 		p.lost(l.ended.Load().err)
 	}
 	p.broadcast()
 }
 
-// dropLink is called when a QUIC connection is over.
-func (p *Peer) dropLink(k *link, err error) {
+// dropConn is called when a QUIC connection is over.
+func (p *Peer) dropConn(k *quicConn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waitsNoMore(k)
-	if p.link == k {
+	if p.conn == k {
 		p.drop(k, err)
 	}
 }
 
 // drop forgets the connection in use. Its lanes see their streams fail; those
 // that nobody has taken are thrown away.
-func (p *Peer) drop(k *link, err error) {
-	p.link = nil
-	p.rtt = k.conn.ConnectionStats().SmoothedRTT
+func (p *Peer) drop(k *quicConn, err error) {
+	p.conn = nil
+	p.rtt = k.ConnectionStats().SmoothedRTT
 	if time.Since(k.since) > p.retryIn {
 		p.retryIn = 0
 	}
 	err = resetOf(err)
 	for class, l := range p.offered {
-		if l != nil && l.link == k {
+		if l != nil && l.conn == k {
 			p.offered[class] = nil
 			l.stream.abort(ReasonLost)
 		}
@@ -234,7 +234,7 @@ func endAll(lanes []*Lane, overTCP Reason) {
 			continue
 		}
 		why := ReasonSuperseded
-		if l.link == nil {
+		if l.conn == nil {
 			why = overTCP
 		}
 		l.end(why, &ResetError{Reason: why})
@@ -245,7 +245,7 @@ func endAll(lanes []*Lane, overTCP Reason) {
 func (p *Peer) anyLane() *Lane {
 	for i := range NumClasses {
 		for _, l := range []*Lane{p.lanes[i], p.offered[i]} {
-			if l != nil && l.link == nil {
+			if l != nil && l.conn == nil {
 				return l
 			}
 		}
@@ -321,11 +321,11 @@ func (p *Peer) broadcast() {
 func (p *Peer) close() {
 	p.mu.Lock()
 	p.closed = true
-	victims, links := p.takeAll(), p.waiting
-	if p.link != nil {
-		links = append(links, p.link)
+	victims, conns := p.takeAll(), p.waiting
+	if p.conn != nil {
+		conns = append(conns, p.conn)
 	}
-	p.link, p.waiting, p.connected = nil, nil, false
+	p.conn, p.waiting, p.connected = nil, nil, false
 	p.broadcast()
 	p.mu.Unlock()
 	for _, l := range victims {
@@ -333,7 +333,7 @@ func (p *Peer) close() {
 			l.end(ReasonShutdown, ErrClosed)
 		}
 	}
-	for _, k := range links {
+	for _, k := range conns {
 		k.close(ReasonShutdown)
 	}
 }

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	// pulseBeat is how often a connection is looked at that owes an answer.
+	// pulseBeat is how often a connection is looked at from which an answer is
+	// expected.
 	pulseBeat = 250 * time.Millisecond
-	// pulseIdle is how often one is looked at that owes none: whether the carrier's
+	// pulseIdle is how often one is looked at from which none is: whether the carrier's
 	// own sign of life went unanswered.
 	pulseIdle = 5 * time.Second
 	// Without an answer for so long, or for so many round trips, a connection is
@@ -22,8 +23,8 @@ const (
 	loseAfter, loseTrips   = 3 * time.Second, 12
 )
 
-// A path is what a pulse is felt on: a *[quic.Conn], or a stream over TCP.
-type path interface {
+// A probed is what a pulse is felt on: a *[quic.Conn], or a stream over TCP.
+type probed interface {
 	ConnectionStats() quic.ConnectionStats
 	SendDatagram([]byte) error // acknowledged, and not repeated (RFC 9221)
 	Context() context.Context
@@ -39,20 +40,20 @@ type path interface {
 // comes, and asks once when it stops. Where nothing regular comes, and on an idle
 // link, nothing is asked and nothing is spent.
 type pulse struct {
-	path   path
-	wake   chan struct{} // capacity 1
-	owed   atomic.Bool   // an answer, to what was sent when mark was stored
-	mark   atomic.Uint64 // packets received by then
-	mu     sync.Mutex    // of rhythm
-	rhythm rhythm
+	conn      probed
+	wake      chan struct{} // capacity 1
+	expecting atomic.Bool   // an answer, to what was sent when mark was stored
+	mark      atomic.Uint64 // packets received by then
+	mu        sync.Mutex    // of rhythm
+	rhythm    rhythm
 }
 
-func newPulse(p path) *pulse { return &pulse{path: p, wake: make(chan struct{}, 1)} }
+func newPulse(p probed) *pulse { return &pulse{conn: p, wake: make(chan struct{}, 1)} }
 
 // sends is called before something is sent that has to be acknowledged.
 func (u *pulse) sends() {
-	u.mark.Store(u.path.ConnectionStats().PacketsReceived)
-	if !u.owed.Swap(true) {
+	u.mark.Store(u.conn.ConnectionStats().PacketsReceived)
+	if !u.expecting.Swap(true) {
 		select {
 		case u.wake <- struct{}{}:
 		default:
@@ -80,7 +81,7 @@ const (
 // or lost.
 func (u *pulse) feel(tell func(verdict)) {
 	var asked time.Time // when the rhythm was last checked
-	before := u.path.ConnectionStats()
+	before := u.conn.ConnectionStats()
 	for {
 		wait := pulseIdle
 		due := u.due()
@@ -91,22 +92,22 @@ func (u *pulse) feel(tell func(verdict)) {
 		select {
 		case <-u.wake:
 		case <-timer.C:
-		case <-u.path.Context().Done():
+		case <-u.conn.Context().Done():
 			timer.Stop()
 			return
 		}
 		timer.Stop()
 		now, due := time.Now(), u.due()
-		stats := u.path.ConnectionStats()
+		stats := u.conn.ConnectionStats()
 		unanswered := stats.PacketsReceived == before.PacketsReceived && stats.PacketsSent >= before.PacketsSent+3
 		if overdue := due.After(asked) && !due.After(now); overdue || unanswered {
 			asked = now
 			u.ask()
 		}
-		if u.owed.Load() && !u.await(tell) {
+		if u.expecting.Load() && !u.await(tell) {
 			return
 		}
-		before = u.path.ConnectionStats()
+		before = u.conn.ConnectionStats()
 	}
 }
 
@@ -125,7 +126,7 @@ var question [24]byte
 // ask sends what only an end that is there acknowledges.
 func (u *pulse) ask() {
 	u.sends()
-	_ = u.path.SendDatagram(question[:]) // fails when the connection is over, which its end tells
+	_ = u.conn.SendDatagram(question[:]) // fails when the connection is over, which its end tells
 }
 
 // await watches until something is heard behind the last that was sent. It reports
@@ -140,10 +141,10 @@ func (u *pulse) await(tell func(verdict)) bool {
 	for {
 		select {
 		case <-beat.C:
-		case <-u.path.Context().Done():
+		case <-u.conn.Context().Done():
 			return false
 		}
-		stats := u.path.ConnectionStats()
+		stats := u.conn.ConnectionStats()
 		if stats.PacketsReceived != heard {
 			heard, silent, asked = stats.PacketsReceived, 0, false
 			if said != alive {
@@ -151,11 +152,11 @@ func (u *pulse) await(tell func(verdict)) bool {
 				tell(said)
 			}
 		}
-		u.owed.Store(false)
+		u.expecting.Store(false)
 		if stats.PacketsReceived > u.mark.Load() {
 			return true
 		}
-		u.owed.Store(true)
+		u.expecting.Store(true)
 		rtt := stats.SmoothedRTT
 		switch silent += pulseBeat; {
 		case silent >= max(loseAfter, loseTrips*rtt):

@@ -38,13 +38,13 @@ func (t *Tunnel) quicConfig() *quic.Config {
 		HandshakeIdleTimeout: handshakeTimeout,
 		MaxIdleTimeout:       t.cfg.IdleTimeout,
 		// Path MTU discovery raises it within a few round trips, and never lowers it
-		// again: see link.narrowed.
+		// again: see quicConn.narrowed.
 		InitialPacketSize:              minPacket,
 		InitialStreamReceiveWindow:     512 << 10,
 		MaxStreamReceiveWindow:         4 << 20,
 		InitialConnectionReceiveWindow: 768 << 10,
 		MaxConnectionReceiveWindow:     6 << 20, // a lane that is not read leaves room for the other
-		EnableDatagrams:                true,    // a pulse asks with one; and see link.packet
+		EnableDatagrams:                true,    // a pulse asks with one; and see quicConn.packet
 		MaxIncomingStreams:             -1,
 		MaxIncomingUniStreams:          -1,
 	}
@@ -97,9 +97,9 @@ func (t *Tunnel) countHalfOpen(ctx context.Context) context.Context {
 	return context.WithValue(ctx, halfOpenKey{}, done)
 }
 
-// A link is a QUIC connection to a peer.
-type link struct {
-	conn      *quic.Conn
+// A quicConn is a QUIC connection to a peer.
+type quicConn struct {
+	*quic.Conn
 	dialed    bool        // by this end
 	since     time.Time   // when it was taken for the way to the peer
 	doubted   bool        // silent, where there should be an answer; under the peer's mu
@@ -109,8 +109,8 @@ type link struct {
 	release   func()      // what to do when the connection is over
 }
 
-func (p *Peer) newLink(conn *quic.Conn, dialed bool) *link {
-	k := &link{conn: conn, dialed: dialed, mtu: pathMTU(conn.RemoteAddr())}
+func (p *Peer) newQUICConn(conn *quic.Conn, dialed bool) *quicConn {
+	k := &quicConn{Conn: conn, dialed: dialed, mtu: pathMTU(conn.RemoteAddr())}
 	if p.cfg.Endpoint != "" {
 		k.pulse = newPulse(conn)
 	}
@@ -129,7 +129,7 @@ func (t *Tunnel) serveQUIC(conn *quic.Conn) {
 		conn.CloseWithError(quic.ApplicationErrorCode(ReasonUnknown), "")
 		return
 	}
-	k := p.newLink(conn, false)
+	k := p.newQUICConn(conn, false)
 	if err := p.expect(k); err != nil {
 		k.close(reasonOf(err))
 		return
@@ -152,13 +152,13 @@ func (t *Tunnel) serveQUIC(conn *quic.Conn) {
 }
 
 // serveStream reads the header of a lane that the peer opened, and offers it.
-func (k *link) serveStream(p *Peer, s *quic.Stream) {
+func (k *quicConn) serveStream(p *Peer, s *quic.Stream) {
 	qs := &quicStream{Stream: s}
 	s.SetReadDeadline(time.Now().Add(handshakeTimeout))
 	h, err := readHeader(s)
 	s.SetReadDeadline(time.Time{})
 	if errors.Is(err, ErrProtocol) {
-		p.t.refused.note(k.conn.RemoteAddr(), err)
+		p.t.refused.note(k.RemoteAddr(), err)
 	}
 	if err == nil {
 		if err = p.adopt(k, &h); err != nil {
@@ -173,8 +173,8 @@ func (k *link) serveStream(p *Peer, s *quic.Stream) {
 }
 
 // open opens a lane on a connection that this end dialed.
-func (k *link) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
-	s, err := k.conn.OpenStreamSync(ctx)
+func (k *quicConn) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
+	s, err := k.OpenStreamSync(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -192,35 +192,35 @@ func (k *link) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
 // priorities (RFC 9218) make every packet, new or repaired, take from the
 // messages' stream first, however many there are. Bulk is then in front of them
 // only in packets that have left, and in the one that is being filled.
-func (k *link) lane(p *Peer, s *quicStream, h header) *Lane {
+func (k *quicConn) lane(p *Peer, s *quicStream, h header) *Lane {
 	urgency := int8(1)
 	if h.class == ClassBulk {
 		urgency = 5
 	}
 	s.SetPriority(urgency, false)
-	return &Lane{peer: p, link: k, pulse: k.pulse, stream: s, class: h.class, carrier: QUIC, epoch: h.epoch, dialed: k.dialed, since: time.Now()}
+	return &Lane{peer: p, conn: k, pulse: k.pulse, stream: s, class: h.class, carrier: QUIC, epoch: h.epoch, dialed: k.dialed, since: time.Now()}
 }
 
 // watch follows the connection until it is over or given up.
-func (k *link) watch(p *Peer) {
+func (k *quicConn) watch(p *Peer) {
 	if k.pulse != nil {
 		k.pulse.feel(func(v verdict) {
-			p.judge(k, v)
+			p.heed(k, v)
 			if v == lost {
 				k.close(ReasonLost)
 			}
 		})
 	}
-	<-k.conn.Context().Done()
-	p.dropLink(k, context.Cause(k.conn.Context()))
+	<-k.Context().Done()
+	p.dropConn(k, context.Cause(k.Context()))
 	if k.release != nil {
 		k.release()
 	}
 }
 
 // close ends the connection and tells the other end why.
-func (k *link) close(why Reason) {
-	k.conn.CloseWithError(quic.ApplicationErrorCode(why), "")
+func (k *quicConn) close(why Reason) {
+	k.CloseWithError(quic.ApplicationErrorCode(why), "")
 	if k.release != nil {
 		k.release()
 	}
@@ -228,7 +228,7 @@ func (k *link) close(why Reason) {
 
 // dialQUIC calls the endpoint's addresses one after the other. Each call begins with
 // another one.
-func (p *Peer) dialQUIC(ctx context.Context, c call, sparing bool) (*link, error) {
+func (p *Peer) dialQUIC(ctx context.Context, c call, sparing bool) (*quicConn, error) {
 	addrs, err := p.resolve(ctx)
 	if err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (p *Peer) dialQUIC(ctx context.Context, c call, sparing bool) (*link, error
 // dialAddr calls one address, from a socket of its own: a new port gets around
 // what a NAT may remember of an old one, and one connection per socket needs only
 // the shortest of connection IDs.
-func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort, answered func(), sparing bool) (*link, error) {
+func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort, answered func(), sparing bool) (*quicConn, error) {
 	network := "udp4"
 	if addr.Addr().Is6() {
 		network = "udp6"
@@ -276,7 +276,7 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort, answered func(
 		release()
 		return nil, err
 	}
-	k := p.newLink(conn, true)
+	k := p.newQUICConn(conn, true)
 	k.release = release
 	if err := readWelcome(ctx, conn); err != nil {
 		why := reasonOf(err)
@@ -286,7 +286,7 @@ func (p *Peer) dialAddr(ctx context.Context, addr netip.AddrPort, answered func(
 		k.close(why)
 		return nil, err
 	}
-	calling.settle(true)
+	calling.establish()
 	return k, nil
 }
 

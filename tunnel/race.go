@@ -32,15 +32,15 @@ const (
 // for nothing until a lane is opened on it.
 type candidate struct {
 	carrier Carrier
-	link    *link
+	conn    *quicConn
 	tcp     *tcpCall
 	err     error
 }
 
 func (c *candidate) close(why Reason) {
 	switch {
-	case c.link != nil:
-		c.link.close(why)
+	case c.conn != nil:
+		c.conn.close(why)
 	case c.tcp != nil:
 		resetTCP(c.tcp.conn)
 	}

@@ -16,26 +16,27 @@ import (
 // mark instead of dropping. quic-go marks the first packets of a connection to try
 // the path, sees that no marks arrive, and leaves it.
 //
-// Once settled, a packet that the host has no way for is a packet lost. To quic-go
-// it is the end of the connection; but a host whose address changes is without a
-// route for a moment, and the connection outlives that.
+// Once a connection is established, a packet that the host has no way for is a
+// packet lost. To quic-go it is the end of the connection; but a host whose address
+// changes is without a route for a moment, which the connection outlives.
 type socket struct {
 	*net.UDPConn
-	settled atomic.Bool // a call that cannot be made is to fail at once, and say why
+	established atomic.Bool // a call that cannot be made is to fail at once, and say why
 }
 
-func newSocket(udp *net.UDPConn, settled bool) *socket {
+func newSocket(udp *net.UDPConn, established bool) *socket {
 	s := &socket{UDPConn: udp}
-	s.settle(settled)
+	s.established.Store(established)
 	return s
 }
 
-func (s *socket) settle(yes bool) { s.settled.Store(yes) }
+// establish says that the call is made.
+func (s *socket) establish() { s.established.Store(true) }
 
 // WriteMsgUDP implements quic.OOBCapablePacketConn.
 func (s *socket) WriteMsgUDP(b, oob []byte, addr *net.UDPAddr) (n, oobn int, err error) {
 	n, oobn, err = s.UDPConn.WriteMsgUDP(b, withoutTrafficClass(oob), addr)
-	if err != nil && s.settled.Load() && passing(err) {
+	if err != nil && s.established.Load() && passing(err) {
 		return len(b), len(oob), nil
 	}
 	return n, oobn, err

@@ -40,9 +40,9 @@ func TestSocketWithoutRoute(t *testing.T) {
 	if err := send(); !errors.Is(err, unix.ENETUNREACH) {
 		t.Errorf("while calling: %v", err)
 	}
-	s.settle(true)
+	s.establish()
 	if err := send(); err != nil {
-		t.Errorf("settled: %v", err)
+		t.Errorf("established: %v", err)
 	}
 	s.Close()
 	if err := send(); !errors.Is(err, net.ErrClosed) {

@@ -10,4 +10,4 @@ type socket struct{ *net.UDPConn }
 
 func newSocket(udp *net.UDPConn, _ bool) *socket { return &socket{udp} }
 
-func (*socket) settle(bool) {}
+func (*socket) establish() {}

@@ -70,17 +70,17 @@ func (s *tcpStream) info() (info *unix.TCPInfo) {
 	return info
 }
 
-// A tcpPath is a stream as a pulse sees it.
-type tcpPath struct{ *tcpStream }
+// A tcpProbed is a stream as a pulse sees it.
+type tcpProbed struct{ *tcpStream }
 
-func (s *tcpStream) path() path { return tcpPath{s} }
+func (s *tcpStream) probed() probed { return tcpProbed{s} }
 
 // Context ends with the stream.
-func (p tcpPath) Context() context.Context { return p.over }
+func (p tcpProbed) Context() context.Context { return p.over }
 
 // ConnectionStats returns the kernel's counts of segments and its smoothed
 // round-trip time; nothing else.
-func (p tcpPath) ConnectionStats() (stats quic.ConnectionStats) {
+func (p tcpProbed) ConnectionStats() (stats quic.ConnectionStats) {
 	if info := p.info(); info != nil {
 		stats.PacketsSent, stats.PacketsReceived = uint64(info.Segs_out), uint64(info.Segs_in)
 		stats.SmoothedRTT = time.Duration(info.Rtt) * time.Microsecond
@@ -90,7 +90,7 @@ func (p tcpPath) ConnectionStats() (stats quic.ConnectionStats) {
 
 // SendDatagram has the kernel ask the other end for a sign of life: at once, and
 // until the pulse has judged the answer.
-func (p tcpPath) SendDatagram([]byte) error {
+func (p tcpProbed) SendDatagram([]byte) error {
 	now := keepTCP
 	now.Idle = now.Interval
 	time.AfterFunc(loseAfter, func() { p.tcp.SetKeepAliveConfig(keepTCP) })

@@ -17,8 +17,8 @@ func limitSegment(_, _ string, _ syscall.RawConn) error { return nil }
 // pathMTU is not known.
 func pathMTU(net.Addr) int { return 0 }
 
-// path is nil: what came is not counted.
-func (s *tcpStream) path() path { return nil }
+// probed is nil: what came is not counted.
+func (s *tcpStream) probed() probed { return nil }
 
 // rtt is not known.
 func (s *tcpStream) rtt() time.Duration { return 0 }

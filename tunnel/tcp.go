@@ -284,8 +284,8 @@ func newTCPLane(p *Peer, c Carrier, h header, conn *net.TCPConn, rw net.Conn, di
 		peer: p, stream: s, class: h.class, carrier: c,
 		epoch: h.epoch, dialed: dialed, since: time.Now(), remote: conn.RemoteAddr(),
 	}
-	if path := s.path(); path != nil && p.cfg.Endpoint != "" {
-		l.pulse = newPulse(path)
+	if conn := s.probed(); conn != nil && p.cfg.Endpoint != "" {
+		l.pulse = newPulse(conn)
 	}
 	return l
 }
@@ -295,12 +295,12 @@ func (l *Lane) serve() {
 	t, s := l.peer.t, l.stream.(*tcpStream)
 	t.spawn(s.pump)
 	if l.pulse != nil {
-		t.spawn(func() { l.pulse.feel(l.judge) })
+		t.spawn(func() { l.pulse.feel(l.heed) })
 	}
 }
 
-// judge ends a lane over TCP that its pulse says is lost.
-func (l *Lane) judge(v verdict) {
+// heed ends a lane over TCP that its pulse says is lost.
+func (l *Lane) heed(v verdict) {
 	if v == lost {
 		l.end(ReasonLost, &ResetError{Reason: ReasonLost})
 	}

@@ -17,9 +17,9 @@ func TestTCPIsAsked(t *testing.T) {
 			t.Fatalf("%v: a pulse at the calling end %v, at the called end %v", c, a.pulse != nil, b.pulse != nil)
 		}
 		time.Sleep(1200 * time.Millisecond) // the last acknowledgements
-		before := a.pulse.path.ConnectionStats().PacketsReceived
+		before := a.pulse.conn.ConnectionStats().PacketsReceived
 		a.pulse.ask()
-		for end := time.Now().Add(keepTCP.Idle / 2); a.pulse.path.ConnectionStats().PacketsReceived == before; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(keepTCP.Idle / 2); a.pulse.conn.ConnectionStats().PacketsReceived == before; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%v: no answer", c)
 			}
@@ -32,14 +32,14 @@ func TestTCPIsAsked(t *testing.T) {
 func TestSilentTCPLaneEnds(t *testing.T) {
 	p := newPair(t, []Carrier{TLS}, nil)
 	a, b := p.lanes(t, ClassMessages)
-	a.judge(doubted)
+	a.heed(doubted)
 	say(t, b, a, "x")
-	a.judge(lost)
+	a.heed(lost)
 	if r := wantReset(t, a, patience); r.Reason != ReasonLost || r.Remote {
 		t.Errorf("%v", r)
 	}
 	select {
-	case <-a.pulse.path.Context().Done():
+	case <-a.pulse.conn.Context().Done():
 	case <-time.After(patience):
 		t.Error("the pulse goes on")
 	}

@@ -26,8 +26,8 @@ var tooLarge [1 << 16]byte
 // IP and UDP. quic-go tells it only as the size of the datagram (RFC 9221) that fits,
 // and takes 1 byte for the packet's type, 20 for the connection ID and 16 for the
 // tag from it.
-func (k *link) packet() int {
-	if e, ok := errors.AsType[*quic.DatagramTooLargeError](k.conn.SendDatagram(tooLarge[:])); ok {
+func (k *quicConn) packet() int {
+	if e, ok := errors.AsType[*quic.DatagramTooLargeError](k.SendDatagram(tooLarge[:])); ok {
 		return int(e.MaxDatagramPayloadSize) + 1 + 20 + 16
 	}
 	return minPacket
@@ -35,15 +35,15 @@ func (k *link) packet() int {
 
 // raised reports whether the connection sends packets that are larger than those it
 // began with.
-func (k *link) raised() bool { return k.packet() > minPacket }
+func (k *quicConn) raised() bool { return k.packet() > minPacket }
 
 // narrowed reports whether the host has learned since the connection began that the
 // path takes less than what the connection sends. Who forges what a router would say
 // can cause one new connection, as the next one begins with that.
-func (k *link) narrowed() bool {
-	mtu := pathMTU(k.conn.RemoteAddr())
+func (k *quicConn) narrowed() bool {
+	mtu := pathMTU(k.RemoteAddr())
 	size := k.packet() + 20 + 8
-	if isIPv6(k.conn.RemoteAddr()) {
+	if isIPv6(k.RemoteAddr()) {
 		size += 20
 	}
 	return mtu != 0 && mtu < k.mtu && mtu < size && k.raised()
@@ -55,7 +55,7 @@ const suspectTime, suspectTick = 2 * time.Second, 50 * time.Millisecond
 // suspect gives up a connection over which a lane got nothing through, if its packets
 // are larger than those of a new one and it answers. One that does not is away, for
 // whatever reason, and packets of any size are the same for that.
-func (p *Peer) suspect(k *link) {
+func (p *Peer) suspect(k *quicConn) {
 	switch {
 	case k.narrowed():
 		p.leave(k)
@@ -65,17 +65,17 @@ func (p *Peer) suspect(k *link) {
 	}
 	p.t.spawn(func() {
 		defer k.suspected.Store(false)
-		before := k.conn.ConnectionStats().PacketsReceived
-		_ = k.conn.SendDatagram(nil) // is acknowledged, as the reset of the lane is
+		before := k.ConnectionStats().PacketsReceived
+		_ = k.SendDatagram(nil) // is acknowledged, as the reset of the lane is
 		tick := time.NewTicker(suspectTick)
 		defer tick.Stop()
 		for end := time.Now().Add(suspectTime); time.Now().Before(end); {
 			select {
 			case <-tick.C:
-			case <-k.conn.Context().Done():
+			case <-k.Context().Done():
 				return
 			}
-			if k.conn.ConnectionStats().PacketsReceived != before {
+			if k.ConnectionStats().PacketsReceived != before {
 				p.leave(k)
 				return
 			}
@@ -85,7 +85,7 @@ func (p *Peer) suspect(k *link) {
 
 // leave has the peer forget a connection that is too large for the path, so that
 // another one is dialed, and ends it without waiting.
-func (p *Peer) leave(k *link) {
-	p.dropLink(k, &ResetError{Reason: ReasonPath})
+func (p *Peer) leave(k *quicConn) {
+	p.dropConn(k, &ResetError{Reason: ReasonPath})
 	p.t.spawn(func() { k.close(ReasonPath) })
 }

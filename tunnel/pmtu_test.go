@@ -28,7 +28,7 @@ func raise(t *testing.T, a, b *Lane) {
 	eventually(t, "larger packets", func() bool {
 		say(t, a, b, "x")
 		say(t, b, a, "x")
-		return a.link.raised() && b.link.raised()
+		return a.conn.raised() && b.conn.raised()
 	})
 }
 
@@ -83,7 +83,7 @@ func TestPathBecomesNarrower(t *testing.T) {
 				t.Errorf("this end is told %v", e)
 			}
 			a, b = settle(t, p.toB, p.toA, ClassMessages)
-			if a.link == before {
+			if a.conn == before {
 				t.Error("the connection is the one before")
 			}
 			for _, d := range []struct{ from, to *Lane }{{a, b}, {b, a}} {
@@ -92,7 +92,7 @@ func TestPathBecomesNarrower(t *testing.T) {
 				}
 			}
 			raise(t, a, b)
-			if ka, kb := a.link.packet(), b.link.packet(); ka > narrow || kb > narrow {
+			if ka, kb := a.conn.packet(), b.conn.packet(); ka > narrow || kb > narrow {
 				t.Errorf("packets of %d and %d bytes on a path that takes %d", ka, kb, narrow)
 			}
 		})
@@ -107,7 +107,7 @@ func TestNarrowestPath(t *testing.T) {
 	for range 3 {
 		a, b := p.lanes(t, ClassMessages)
 		bulkA, bulkB := p.lanes(t, ClassBulk)
-		if n := a.link.packet(); n != minPacket {
+		if n := a.conn.packet(); n != minPacket {
 			t.Errorf("packets of %d bytes", n)
 		}
 		a.Reset(ReasonStalled)
@@ -119,8 +119,8 @@ func TestNarrowestPath(t *testing.T) {
 }
 
 // current is the peer's connection.
-func (p *Peer) current() *link {
+func (p *Peer) current() *quicConn {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.link
+	return p.conn
 }
