@@ -1,9 +1,6 @@
 package model
 
-import (
-	"bytes"
-	"errors"
-)
+import "errors"
 
 // Body codes message bodies as edits of templates: what a body has in common
 // with its template costs next to nothing, numbers cost their distance, and the
@@ -56,151 +53,189 @@ func advance(n number, elapsed int64) int64 {
 	return n.value
 }
 
-// alike tells whether new can be written as old plus a difference.
-func alike(old, new []byte) bool {
-	var buf [maxDigits + 2]byte
-	o, n := parseNumber(old), parseNumber(new)
-	return o.frac == n.frac && bytes.Equal(appendLike(buf[:0], n.value, o), new)
-}
-
 // Code codes a body as an edit of its template. A reading Coder appends the body to
 // dst; a writing Coder returns dst as it was, and needs a Plan. Plain bytes go to the
-// Coder's Literals, or come from there.
+// Coder's Literals, or come from there. The error is ErrBody, for a malformed frame.
 func (m *Body) Code(c *Coder, dst []byte, e *Edit) ([]byte, error) {
-	template, body, limit := e.Template, e.Body, e.Limit
-	start := len(dst)
-	var ops []edit
+	x := edition{Edit: *e, m: m, c: c, out: dst, start: len(dst)}
 	if !c.reading {
-		ops = e.Plan.edits(template, body)
+		x.ops = e.Plan.edits(e.Template, e.Body)
+		x.out, x.start = e.Body[:0], 0
 	}
-	var ctx bodyContext
-	out := dst // reading: what there is of the body; writing: unused
-	done := 0  // writing: how much of body has been coded
-	op := 0
-	e.SplitCost = 0
-	split, begin := e.Split, 0.0
-	if !c.reading && split > 0 {
-		begin = c.Cost()
+	begin, split := 0.0, 0
+	if e.SplitCost = 0; !c.reading && e.Split > 0 {
+		begin, split = c.Cost(), e.Split
 	}
-	for i := 0; ; {
-		if !c.reading {
-			out = body[:done]
-			if split > 0 && done >= split {
-				e.SplitCost, split = c.Cost()-begin, 0
-			}
+	for {
+		if split > 0 && len(x.out) >= split {
+			e.SplitCost, split = c.Cost()-begin, 0
 		}
-		left := template[i:]
-		var kind editKind
-		var n int
-		if !c.reading && op < len(ops) {
-			kind, n = ops[op].kind, ops[op].n
-		} else if !c.reading {
-			kind = editEnd
-		}
-		op++
-		var tk tokenKind
-		tn := 0
-		if len(left) == 0 {
-			if c.Bool(&m.tail, kind == editEnd) {
-				break
-			}
-			kind = editInsert
-		} else {
-			tk, tn = nextToken(template, i)
-			ctx.at = i
-			h := ctx.hash(tk)
-			if c.Bool(m.text.at(h), kind == editSame) {
-				kind = editSame
-			} else {
-				kind = m.codeKind(c, h+uint32(ctx.last), kind)
-			}
-			ctx.last = kind
-		}
-		switch kind {
-		case editSame:
-			if c.reading {
-				if len(out)-start+tn > limit {
-					return dst, ErrBody
-				}
-				out = append(out, left[:tn]...)
-			} else {
-				done += tn
-			}
-			ctx.pass(tk, left[:tn])
-			i += tn
-		case editNumber:
-			if tk != tokenNumber {
-				return dst, ErrBody
-			}
-			was := parseNumber(left[:tn])
-			expect := advance(was, e.Elapsed)
-			h := ctx.hash(tk) + 0x1000193
-			var now int64
-			var span []byte
-			if !c.reading {
-				_, nn := nextToken(body, done)
-				span = body[done : done+nn]
-				now = parseNumber(span).value
-			}
-			now = expect + m.difference(c, h, now-expect)
-			if c.reading {
-				if now < 0 {
-					return dst, ErrBody
-				}
-				before := len(out)
-				out = appendLike(out, now, was)
-				if len(out)-start > limit {
-					return dst, ErrBody
-				}
-				span = out[before:]
-			} else {
-				done += len(span)
-			}
-			ctx.pass(tk, span)
-			i += tn
-		case editReplace, editInsert:
-			h := ctx.hash(tk) + uint32(kind)<<8
-			n = int(m.text.Uint(c, h, uint64(n)))
-			// an empty insertion would never end
-			if c.reading && (n < 0 || n > limit-(len(out)-start) || n == 0 && kind == editInsert) {
-				return dst, ErrBody
-			}
-			var lit []byte
-			if !c.reading {
-				lit = body[done : done+n]
-				done += n
-			}
-			if n >= leastNoise && m.isPlain(c, lit) {
-				var ok bool
-				if lit, ok = c.Literal(lit, n); !ok {
-					return dst, ErrBody
-				}
-				if c.reading {
-					out = append(out, lit...)
-				}
-			} else if c.reading {
-				out = m.literals(c, h, out, nil, n, start)
-				lit = out[len(out)-n:]
-			} else {
-				m.literals(c, h, out, lit, n, 0)
-			}
-			ctx.passAll(lit)
-			if kind == editReplace {
-				i += tn
-			}
-		case editDelete:
-			i += tn
-		case editEnd:
-			i = len(template)
-		}
-		if kind == editEnd {
+		op, t := x.next()
+		if op.kind == editEnd {
 			break
+		}
+		ok := true
+		switch op.kind {
+		case editSame: // most are, and a call for each costs a reader 5 %
+			text := e.Template[t.at : t.at+t.n]
+			if ok = x.room(t.n); ok && c.reading {
+				x.out = append(x.out, text...)
+			} else if ok {
+				x.out = e.Body[:len(x.out)+t.n]
+			}
+			x.ctx.pass(t.kind, text)
+		case editNumber:
+			ok = x.number(t)
+		case editReplace, editInsert:
+			ok = x.literal(op, t)
+		}
+		if !ok {
+			return dst, ErrBody
+		}
+		if op.kind != editInsert {
+			x.at += t.n
 		}
 	}
 	if c.reading {
-		return out, nil
+		return x.out, nil
 	}
 	return dst, nil
+}
+
+// An edition is one body while it is being coded.
+type edition struct {
+	Edit  // a copy: where the edit itself was kept, each of them would be on the heap
+	m     *Body
+	c     *Coder
+	out   []byte // what there is of the body: reading, behind dst; writing, in Body
+	start int    // where it begins in out
+	at    int    // how much of the template is behind
+	ops   []edit // writing: those to come
+	ctx   bodyContext
+}
+
+// next codes the next edit, without its literal bytes, and returns the token of the
+// template that it is about.
+func (x *edition) next() (op edit, t token) {
+	op.kind = editEnd // a plan leaves the last one out where nothing is left of the template
+	if len(x.ops) > 0 {
+		op, x.ops = x.ops[0], x.ops[1:]
+	}
+	t.at = x.at
+	if x.at == len(x.Template) {
+		if !x.c.Bool(&x.m.tail, op.kind == editEnd) {
+			op.kind = editInsert
+		} else {
+			op.kind = editEnd
+		}
+		return op, t
+	}
+	t.kind, t.n = nextToken(x.Template, x.at)
+	x.ctx.at = x.at
+	h := x.ctx.hash(t.kind)
+	if x.c.Bool(x.m.text.at(h), op.kind == editSame) {
+		op.kind = editSame
+	} else {
+		op.kind = x.m.codeKind(x.c, h+uint32(x.ctx.last), op.kind)
+	}
+	x.ctx.last = op.kind
+	return op, t
+}
+
+// room tells whether n more bytes are inside a reader's limit.
+func (x *edition) room(n int) bool { return !x.c.reading || n <= x.Limit-(len(x.out)-x.start) }
+
+// number codes the number in place of the template's as the difference from what is
+// expected of that.
+func (x *edition) number(t token) bool {
+	if t.kind != tokenNumber {
+		return false
+	}
+	was := parseNumber(x.Template[t.at : t.at+t.n])
+	expect := advance(was, x.Elapsed)
+	h := x.ctx.hash(t.kind) + 0x1000193
+	before := len(x.out)
+	if x.c.reading {
+		now := expect + x.m.difference(x.c, h, 0)
+		if now < 0 {
+			return false
+		}
+		x.out = appendLike(x.out, now, was)
+		if !x.room(0) {
+			return false
+		}
+	} else {
+		_, n := nextToken(x.Body, before)
+		x.out = x.Body[:before+n]
+		x.m.difference(x.c, h, parseNumber(x.out[before:]).value-expect)
+	}
+	x.ctx.pass(t.kind, x.out[before:])
+	return true
+}
+
+// literal codes bytes that come before the template's token or in its place.
+func (x *edition) literal(op edit, t token) bool {
+	h := x.ctx.hash(t.kind) + uint32(op.kind)<<8
+	n := int(x.m.text.Uint(x.c, h, uint64(op.n)))
+	// an empty insertion would never end
+	if x.c.reading && n < 0 || !x.room(n) || x.c.reading && n == 0 && op.kind == editInsert {
+		return false
+	}
+	before := len(x.out)
+	var lit []byte
+	if !x.c.reading {
+		lit = x.Body[before : before+n]
+	}
+	if n >= leastNoise && x.m.isPlain(x.c, lit) {
+		var ok bool
+		if lit, ok = x.c.Literal(lit, n); !ok {
+			return false
+		}
+		if x.c.reading {
+			x.out = append(x.out, lit...)
+		}
+	} else {
+		x.text(h, lit, n)
+	}
+	if !x.c.reading {
+		x.out = x.Body[:before+n]
+	}
+	x.ctx.passAll(x.out[before:])
+	return true
+}
+
+// text codes n literal bytes, lit where they are known, under the Text model.
+func (x *edition) text(h uint32, lit []byte, n int) {
+	h += uint32(n) * 0x85ebca6b
+	var last [3]byte // the newest first
+	body := x.out[x.start:]
+	for k := range min(len(last), len(body)) {
+		last[k] = body[len(body)-1-k]
+	}
+	for k := range n {
+		var b byte
+		if !x.c.reading {
+			b = lit[k]
+		}
+		o1 := uint32(last[0]) + 1
+		o2 := o1 | uint32(last[1])<<9
+		b = x.m.text.Byte(x.c, min(int(kindOf[last[0]])+1, textSets-1), [3]uint32{
+			h,
+			o2 * 0x9e3779b1,
+			(o2 | uint32(last[2])<<20) * 0x2c1b3c6d,
+		}, b)
+		if x.c.reading {
+			x.out = append(x.out, b)
+		}
+		h = (h + uint32(b) + 1) * 0x01000193
+		last = [3]byte{b, last[0], last[1]}
+	}
+}
+
+// isPlain codes whether a run of literals, known to a writer, is plain.
+func (m *Body) isPlain(c *Coder, lit []byte) bool {
+	m.wasPlain = c.Bool(&m.plain[b2i(m.wasPlain)], !c.reading && Noise(lit))
+	return m.wasPlain
 }
 
 // codeKind codes one of the five kinds other than editSame under ctx.
@@ -229,40 +264,6 @@ func (m *Body) difference(c *Coder, ctx uint32, v int64) int64 {
 		return -int64(mag)
 	}
 	return int64(mag)
-}
-
-// literals codes n bytes that follow prior under the Text model.
-func (m *Body) literals(c *Coder, h uint32, prior, lit []byte, n, start int) []byte {
-	h += uint32(n) * 0x85ebca6b
-	var c1, c2, c3 byte
-	body := prior[start:]
-	if k := len(body); k >= 3 {
-		c1, c2, c3 = body[k-1], body[k-2], body[k-3]
-	} else if k >= 1 {
-		c1 = body[k-1]
-		if k == 2 {
-			c2 = body[0]
-		}
-	}
-	for k := range n {
-		var b byte
-		if !c.reading {
-			b = lit[k]
-		}
-		o1 := uint32(c1) + 1
-		o2 := o1 | uint32(c2)<<9
-		b = m.text.Byte(c, min(int(kindOf[c1])+1, textSets-1), [3]uint32{
-			h,
-			o2 * 0x9e3779b1,
-			(o2 | uint32(c3)<<20) * 0x2c1b3c6d,
-		}, b)
-		if c.reading {
-			prior = append(prior, b)
-		}
-		h = (h + uint32(b) + 1) * 0x01000193
-		c1, c2, c3 = b, c1, c2
-	}
-	return prior
 }
 
 // bodyContext tells apart the places of a body: by the last word and how many

@@ -59,9 +59,3 @@ func random(template, body []byte) bool {
 	}
 	return !bytes.HasSuffix(template, body[len(body)-ends/2:]) && Noise(body)
 }
-
-// isPlain codes whether a run of literals, known to a writer, is plain.
-func (m *Body) isPlain(c *Coder, lit []byte) bool {
-	m.wasPlain = c.Bool(&m.plain[b2i(m.wasPlain)], !c.reading && Noise(lit))
-	return m.wasPlain
-}

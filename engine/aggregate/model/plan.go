@@ -8,7 +8,6 @@ import "bytes"
 type Plan struct {
 	ops      []edit
 	old, new []token
-	patience int // comparisons that meet may still make
 	made     bool
 	template int // their lengths, with which a plan for others is told
 	body     int
@@ -35,8 +34,7 @@ type edit struct {
 // random. It gives up at more than limit of them: it returns what it had by then, and
 // the plan is not made.
 func (p *Plan) Make(template, body []byte, limit int) (literals int) {
-	p.made = false
-	p.template, p.body = len(template), len(body)
+	p.made, p.template, p.body = false, len(template), len(body)
 	p.ops = p.ops[:0]
 	if random(template, body) {
 		p.ops = append(p.ops, edit{editInsert, len(body)}, edit{editEnd, 0})
@@ -45,82 +43,25 @@ func (p *Plan) Make(template, body []byte, limit int) (literals int) {
 	}
 	p.old = tokens(p.old[:0], template)
 	p.new = tokens(p.new[:0], body)
-	old, new := p.old, p.new
-	text := func(t token) []byte { return body[t.at : t.at+t.n] }
-	same := func(i, j int) bool {
-		return old[i].n == new[j].n && bytes.Equal(template[old[i].at:old[i].at+old[i].n], text(new[j]))
-	}
-	emit := func(kind editKind, n int) {
-		literals += n
-		if kind == editInsert && len(p.ops) > 0 && p.ops[len(p.ops)-1].kind == editInsert {
-			p.ops[len(p.ops)-1].n += n
-			return
-		}
-		p.ops = append(p.ops, edit{kind, n})
-	}
-	p.patience = meetPatience + 2*len(new)
-	i, j, lost := 0, 0, 0
-	for i < len(old) && j < len(new) {
-		if same(i, j) {
-			emit(editSame, 0)
-			i++
-			j++
+	s := planning{Plan: p, template: template, body: body, patience: meetPatience + 2*len(p.new)}
+	for s.i < len(p.old) && s.j < len(p.new) {
+		if s.same(s.i, s.j) {
+			s.step(editSame, 0)
 			continue
 		}
-		if literals > limit {
-			return literals
+		if s.literals > limit {
+			return s.literals
 		}
-		numbers := old[i].kind == tokenNumber && new[j].kind == tokenNumber &&
-			alike(template[old[i].at:old[i].at+old[i].n], text(new[j]))
-		if numbers && p.goesOn(i, j, same) {
-			emit(editNumber, 0)
-			i++
-			j++
-			continue
-		}
-		if lost < 8 && random(template[old[i].at:], body[new[j].at:]) {
-			emit(editInsert, len(body)-new[j].at)
-			literals -= len(body) - new[j].at
-			j, i = len(new), 0
-			break
-		}
-		a, b := 0, 0
-		if lost < 8 {
-			a, b = p.meet(i, j, same)
-		}
-		if a < 0 || lost >= 8 {
-			lost++
-			if numbers {
-				emit(editNumber, 0)
-			} else {
-				emit(editReplace, new[j].n)
-			}
-			i++
-			j++
-			continue
-		}
-		for ; a > 0 && b > 0; a, b = a-1, b-1 {
-			emit(editReplace, new[j].n)
-			i++
-			j++
-		}
-		for ; b > 0; b-- {
-			emit(editInsert, new[j].n)
-			j++
-		}
-		for ; a > 0; a-- {
-			emit(editDelete, 0)
-			i++
-		}
+		s.differ()
 	}
-	if j < len(new) {
-		emit(editInsert, len(body)-new[j].at)
+	if s.j < len(p.new) {
+		s.emit(editInsert, len(body)-p.new[s.j].at)
 	}
-	if i < len(old) {
-		emit(editEnd, 0)
+	if s.i < len(p.old) {
+		s.emit(editEnd, 0)
 	}
-	p.made = literals <= limit
-	return literals
+	p.made = s.literals <= limit
+	return s.literals
 }
 
 // Made tells whether the plan has the edits for the template and the body that Make
@@ -136,51 +77,128 @@ func (p *Plan) edits(template, body []byte) []edit {
 	return p.ops
 }
 
-// goesOn tells whether template and body are alike behind a number: their next
-// tokens are the same, or both are numbers, or both end.
-func (p *Plan) goesOn(i, j int, same func(i, j int) bool) bool {
-	switch last := i+1 == len(p.old); {
-	case last || j+1 == len(p.new):
-		return last && j+1 == len(p.new)
-	case same(i+1, j+1):
-		return true
-	default:
-		return p.old[i+1].kind == tokenNumber && p.new[j+1].kind == tokenNumber
+// A planning is a Make under way: tokens before i of the template and before j of the
+// body are dealt with.
+type planning struct {
+	*Plan
+	template, body []byte
+	i, j           int
+	literals       int // bytes so far
+	lost           int // differences behind which nothing was found to agree
+	patience       int // comparisons that meet may still make
+}
+
+// emit adds an edit; insertions that follow one another are one.
+func (s *planning) emit(kind editKind, n int) {
+	s.literals += n
+	if last := len(s.ops) - 1; kind == editInsert && last >= 0 && s.ops[last].kind == editInsert {
+		s.ops[last].n += n
+		return
+	}
+	s.ops = append(s.ops, edit{kind, n})
+}
+
+// step adds an edit that deals with a token of each.
+func (s *planning) step(kind editKind, n int) {
+	s.emit(kind, n)
+	s.i++
+	s.j++
+}
+
+// same tells whether a token of the template is the same as one of the body.
+func (s *planning) same(i, j int) bool {
+	return s.old[i].n == s.new[j].n && bytes.Equal(s.old[i].of(s.template), s.new[j].of(s.body))
+}
+
+// differ adds the edits for tokens that are not the same, up to where template and
+// body agree again.
+func (s *planning) differ() {
+	old, new := s.old[s.i], s.new[s.j]
+	numbers := old.kind == tokenNumber && new.kind == tokenNumber && alike(old.of(s.template), new.of(s.body))
+	if numbers && s.goesOn() {
+		s.step(editNumber, 0)
+		return
+	}
+	a, b := -1, 0
+	if s.lost < lostLimit {
+		if random(s.template[old.at:], s.body[new.at:]) {
+			rest := len(s.body) - new.at
+			s.emit(editInsert, rest)
+			s.literals -= rest
+			s.j = len(s.new)
+			return
+		}
+		a, b = s.meet()
+	}
+	if a < 0 {
+		s.lost++
+		if numbers {
+			s.step(editNumber, 0)
+		} else {
+			s.step(editReplace, new.n)
+		}
+		return
+	}
+	for ; a > 0 && b > 0; a, b = a-1, b-1 {
+		s.step(editReplace, s.new[s.j].n)
+	}
+	for ; b > 0; b-- {
+		s.emit(editInsert, s.new[s.j].n)
+		s.j++
+	}
+	for ; a > 0; a-- {
+		s.emit(editDelete, 0)
+		s.i++
 	}
 }
 
-// meetPatience is how many comparisons meet makes for a plan, besides two for
-// each token: enough for bodies that are alike, and little for those that are
-// not.
-const meetPatience = 2000
+// goesOn tells whether template and body are alike behind a number: their next
+// tokens are the same, or both are numbers, or both end.
+func (s *planning) goesOn() bool {
+	i, j := s.i+1, s.j+1
+	if i == len(s.old) || j == len(s.new) {
+		return i == len(s.old) && j == len(s.new)
+	}
+	return s.same(i, j) || s.old[i].kind == tokenNumber && s.new[j].kind == tokenNumber
+}
+
+const (
+	// meetPatience is how many comparisons meet makes for a plan, besides two for
+	// each token: enough for bodies that are alike, and little for those that are
+	// not.
+	meetPatience = 2000
+	// meetReach is how many tokens on, in either, meet looks.
+	meetReach = 24
+	// lostLimit is how many differences behind which nothing agrees it takes until
+	// the rest is compared token by token.
+	lostLimit = 8
+)
 
 // meet looks for the nearest pair of places, a tokens on in the template and b
-// in the body, from which they agree again. It returns -1 when there is none
-// near.
-func (p *Plan) meet(i, j int, same func(i, j int) bool) (a, b int) {
-	const reach = 24
-	for sum := 1; sum <= 2*reach; sum++ {
-		for a := max(0, sum-reach); a <= min(sum, reach); a++ {
-			b := sum - a
-			if p.patience--; p.patience < 0 {
+// in the body, from which they agree again: in a token of three bytes, or in two
+// tokens, or up to the end of both. It returns -1 when there is none near.
+func (s *planning) meet() (a, b int) {
+	for sum := 1; sum <= 2*meetReach; sum++ {
+		for a := max(0, sum-meetReach); a <= min(sum, meetReach); a++ {
+			if s.patience--; s.patience < 0 {
 				return -1, 0
 			}
-			if i+a >= len(p.old) || j+b >= len(p.new) || !same(i+a, j+b) {
+			i, j := s.i+a, s.j+sum-a
+			if i >= len(s.old) || j >= len(s.new) || !s.same(i, j) {
 				continue
 			}
-			if p.new[j+b].n >= 3 {
-				return a, b
-			}
-			if i+a+1 >= len(p.old) || j+b+1 >= len(p.new) {
-				if i+a+1 == len(p.old) && j+b+1 == len(p.new) {
-					return a, b
-				}
-				continue
-			}
-			if same(i+a+1, j+b+1) {
-				return a, b
+			oldEnds, newEnds := i+1 == len(s.old), j+1 == len(s.new)
+			if s.new[j].n >= 3 || oldEnds && newEnds || !oldEnds && !newEnds && s.same(i+1, j+1) {
+				return a, sum - a
 			}
 		}
 	}
 	return -1, 0
+}
+
+// alike tells whether new can be written as old plus a difference.
+func alike(old, new []byte) bool {
+	var buf [maxDigits + 2]byte
+	o, n := parseNumber(old), parseNumber(new)
+	return o.frac == n.frac && bytes.Equal(appendLike(buf[:0], n.value, o), new)
 }

@@ -63,6 +63,9 @@ type token struct {
 	n    int
 }
 
+// of returns the token's bytes of those that it was found in.
+func (t token) of(b []byte) []byte { return b[t.at : t.at+t.n] }
+
 func tokens(dst []token, b []byte) []token {
 	for i := 0; i < len(b); {
 		kind, n := nextToken(b, i)
