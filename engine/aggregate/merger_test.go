@@ -82,7 +82,7 @@ func TestDeadline(t *testing.T) {
 // The first of many connects goes at once. The others share frames, the further
 // apart the longer the burst, up to half of the window; after it one goes at once
 // again.
-func TestPace(t *testing.T) {
+func TestConnectsShareFrames(t *testing.T) {
 	l, _ := NewLane(Config{Registry: builtin.Registry()})
 	m := &l.Merger
 	client := 0
@@ -105,7 +105,7 @@ func TestPace(t *testing.T) {
 		m.Flush(nil, due, FlushUrgent)
 		now = due + us
 	}
-	for range 2 { // the pace is that of a first one again
+	for range 2 { // the interval is that of a first one again
 		now += 20 * ms
 		if due := connect(now); due != now {
 			t.Errorf("after a pause one waits %v", due-now)
@@ -148,8 +148,8 @@ func TestComplete(t *testing.T) {
 }
 
 // A segment like no other waits for a window, until that was in vain often enough;
-// the first that would have had company ends that.
-func TestAlone(t *testing.T) {
+// the first that would have shared a frame ends that.
+func TestSingletons(t *testing.T) {
 	l, _ := NewLane(Config{Registry: builtin.Registry()})
 	m := &l.Merger
 	now := time.Duration(0)
@@ -176,7 +176,7 @@ func TestAlone(t *testing.T) {
 		send(100*ms, 5*ms)
 	}
 	send(100*ms, ms)
-	// two of them keep one another company
+	// two of them share a frame
 	now += 100 * ms
 	m.Add(now, data(1, "x").packet())
 	m.Add(now, data(2, "y").packet())
@@ -188,7 +188,7 @@ func TestAlone(t *testing.T) {
 }
 
 // A segment like no other goes with a known set that is complete.
-func TestAloneBesideASet(t *testing.T) {
+func TestSingletonBesideASet(t *testing.T) {
 	p, f := knownSet(t)
 	m := &p.ends[1].Merger
 	n := 0
