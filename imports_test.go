@@ -11,29 +11,29 @@ import (
 // or not, by the longest prefix that fits. "std" allows nothing outside the
 // standard library either.
 var layers = map[string][]string{
-	"sheaf":                        {},
-	"sheaf/pcap":                   {},
-	"sheaf/pcap/pcaptest":          {},
-	"sheaf/parsers":                {},
-	"sheaf/parsers/":               {"sheaf/parsers"},
-	"sheaf/parsers/builtin":        {"sheaf/parsers", "sheaf/parsers/"},
-	"sheaf/parsers/parsertest":     {"sheaf/parsers", "sheaf/pcap", "sheaf/pcap/pcaptest"},
-	"sheaf/engine/wire":            {"std"},
-	"sheaf/engine/wire/wiretest":   {"std"},
-	"sheaf/engine/aggregate":       {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
-	"sheaf/engine/aggregate/codec": {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
-	"sheaf/engine/aggregate/model": {"std"},
-	"sheaf/tools/":                 {"sheaf/"},
-	"sheaf/examples/":              {"sheaf/parsers"},
-	"sheaf/tools/mkcapture":        {"sheaf/tools/mkcapture/", "sheaf/tools/pubsub", "sheaf/pcap"},
-	"sheaf/netstack":               {},
-	"sheaf/tunnel":                 {},
-	"sheaf/e2e":                    {},
-	"sheaf/engine":                 {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
+	"sheaf":                                  {},
+	"sheaf/pcap":                             {},
+	"sheaf/pcap/pcaptest":                    {},
+	"sheaf/parsers":                          {},
+	"sheaf/parsers/":                         {"sheaf/parsers"},
+	"sheaf/parsers/builtin":                  {"sheaf/parsers", "sheaf/parsers/"},
+	"sheaf/parsers/parsertest":               {"sheaf/parsers", "sheaf/pcap", "sheaf/pcap/pcaptest"},
+	"sheaf/engine/wire":                      {"std"},
+	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
+	"sheaf/engine/aggregate/codec":           {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
+	"sheaf/engine/aggregate/codec/codectest": {"std"},
+	"sheaf/engine/aggregate/model":           {"std"},
+	"sheaf/tools/":                           {"sheaf/"},
+	"sheaf/examples/":                        {"sheaf/parsers"},
+	"sheaf/tools/mkcapture":                  {"sheaf/tools/mkcapture/", "sheaf/tools/pubsub", "sheaf/pcap"},
+	"sheaf/netstack":                         {},
+	"sheaf/tunnel":                           {},
+	"sheaf/e2e":                              {},
+	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
 // testOnly are the packages that only tests import.
-var testOnly = []string{"sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest"}
+var testOnly = []string{"sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest"}
 
 // core are the packages that know no goroutine, clock, log or I/O, but for those
 // that only tests import.

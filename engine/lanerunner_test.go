@@ -45,7 +45,6 @@ type halfWire struct {
 	deadline time.Time // of the writer
 	until    time.Time // the reader's
 	ended    bool      // behind the chunks
-	told     error     // why; nil for io.EOF
 }
 
 type chunk struct {
@@ -120,9 +119,6 @@ func (w *wireEnd) Read(p []byte) (int, error) {
 			due = t.C
 		} else if h.ended {
 			h.mu.Unlock()
-			if h.told != nil {
-				return 0, h.told
-			}
 			return 0, io.EOF
 		}
 		changed := h.changed
@@ -170,15 +166,11 @@ func (w *wireEnd) Reset(why error) {
 	})
 }
 
-// Decline leaves what was written for the other end to read, and then its end, or
-// why, as QUIC tells it.
-func (w *wireEnd) Decline(why error) error {
+// Decline leaves what was written for the other end to read, and then its end.
+func (w *wireEnd) Decline() error {
 	w.declined.Store(true)
 	w.out.mu.Lock()
 	w.out.ended = true
-	if reason, ok := errors.AsType[tunnel.Reason](why); ok {
-		w.out.told = &tunnel.PeerError{Op: "read", Err: &tunnel.ResetError{Reason: reason, Remote: true}}
-	}
 	w.out.change()
 	w.out.mu.Unlock()
 	return nil
@@ -460,30 +452,21 @@ func TestBackpressure(t *testing.T) {
 	})
 }
 
-// malformedFrame says that it is longer than any frame.
-var malformedFrame = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
-
-// wrongDigest is the first frame of a lane, with the digest of other packets.
-func wrongDigest(t *testing.T) []byte {
-	t.Helper()
+// What is wrong in an epoch is told to the peer as what it is.
+func TestPeerThatSpeaksNonsense(t *testing.T) {
 	lane, err := aggregate.NewLane(aggregate.Config{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lane.Merger.Add(0, []byte{1, 2, 3})
-	frame := lane.Merger.Flush(nil, 0, aggregate.FlushEnd)
-	frame[1]++ // the first byte of the digest
-	return frame
-}
-
-// What is wrong in an epoch is told to the peer as what it is.
-func TestPeerThatSpeaksNonsense(t *testing.T) {
+	wrong := lane.Merger.Flush(nil, 0, aggregate.FlushEnd)
+	wrong[1]++ // the first byte of the digest
 	for name, test := range map[string]struct {
 		says []byte
 		told tunnel.Reason
 	}{
-		"no frame": {malformedFrame, tunnel.ReasonMalformed},
-		"digest":   {wrongDigest(t), tunnel.ReasonCorrupt},
+		"no frame": {[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, tunnel.ReasonMalformed},
+		"digest":   {wrong, tunnel.ReasonCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

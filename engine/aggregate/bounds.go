@@ -25,7 +25,7 @@ const (
 
 // fills tells whether the next packet might go past what a frame can hold.
 func (m *Merger) fills() bool {
-	p, l, packets := &m.pending, &m.writer.memory.limits, m.schedule.packets
+	p, l, packets := &m.pending, &m.cfg.Limits, m.schedule.packets
 	return packets >= int(l.Packets) || packets >= int(l.Flows) || p.bytes > int(l.Bytes)-wire.MaxPacket ||
 		len(p.store) >= maxStore || len(p.store)+p.beside >= maxContent
 }

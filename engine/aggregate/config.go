@@ -3,6 +3,7 @@ package aggregate
 import (
 	"time"
 
+	"sheaf/engine/aggregate/codec"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 )
@@ -39,36 +40,17 @@ type Config struct {
 }
 
 // Similarity is the set of criteria by which messages are judged to be alike.
-type Similarity uint8
+type Similarity = codec.Similarity
 
+// The criteria; see package codec.
 const (
-	// ByEvent compares messages of the same name and event.
-	ByEvent Similarity = 1 << iota
-	// ByName compares messages of the same name.
-	ByName
-	// ByLength compares messages of the same length.
-	ByLength
-	// ByContent compares messages by their bytes.
-	ByContent
-	// ByNothing compares nothing: bodies that are no copies are literals.
-	ByNothing
-
-	// ByAll is the default.
-	ByAll = ByEvent | ByName | ByLength | ByContent
+	ByEvent   = codec.ByEvent
+	ByName    = codec.ByName
+	ByLength  = codec.ByLength
+	ByContent = codec.ByContent
+	ByNothing = codec.ByNothing
+	ByAll     = codec.ByAll
 )
-
-// slotHit is the criterion by which spans share a slot.
-func (by Similarity) slotHit() Hit {
-	switch {
-	case by&ByEvent != 0:
-		return HitEvent
-	case by&(ByName|ByLength) == ByName|ByLength:
-		return HitNameLength
-	case by&ByName != 0:
-		return HitName
-	}
-	return HitLength
-}
 
 func (c Config) withDefaults() Config {
 	for _, d := range [...]struct {

@@ -3,7 +3,7 @@ package aggregate
 import (
 	"errors"
 
-	"sheaf/engine/wire"
+	"sheaf/engine/aggregate/codec"
 )
 
 // A Lane is one gateway's end of a lane: the Merger for what it sends and the
@@ -18,7 +18,7 @@ type Lane struct {
 var ErrConfig = errors.New("aggregate: configuration")
 
 // NewLane returns an end of a lane at the start of an epoch. When the epoch
-// ends, both ends begin again with new Lanes.
+// ends, both ends begin again with new Lanes. The error matches ErrConfig.
 func NewLane(cfg Config) (*Lane, error) {
 	cfg = cfg.withDefaults()
 	if cfg.Registry == nil {
@@ -28,23 +28,15 @@ func NewLane(cfg Config) (*Lane, error) {
 		return nil, errors.Join(ErrConfig, err)
 	}
 	l := &Lane{}
-	m := &l.Merger
-	m.cfg = cfg
-	m.pending.init()
-	m.schedule.times = times{cfg.Window, cfg.Quiet, cfg.AckWait, cfg.UrgentInterval}
-	m.writer.init(&m.cfg, &m.stats)
-	l.Expander.init(cfg.Limits)
-	l.Expander.out = &m.writer
-	l.Expander.memory.r = &l.Expander
+	enc, dec := codec.New(codec.Config{Similarity: cfg.Similarity, Limits: cfg.Limits})
+	l.Merger.init(cfg, enc)
+	l.Expander.decoder = dec
+	l.Expander.merger = &l.Merger
 	return l, nil
 }
 
 // Outstanding returns how many frames the Merger has written that the peer has
 // not yet said it rebuilt. It falls as the lane makes progress.
-func (l *Lane) Outstanding() uint64 { return l.Merger.writer.frames - l.Expander.memory.named }
-
-func (m *memory) init(limits wire.Limits) {
-	m.limits = limits
-	m.slots.table = make([]slot, 0, limits.Templates)
-	m.layouts.init(&limits)
+func (l *Lane) Outstanding() uint64 {
+	return l.Merger.encoder.Written() - l.Expander.decoder.Acked()
 }

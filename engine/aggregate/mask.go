@@ -58,28 +58,17 @@ func appendPlain(dst []byte, spans []parsers.Span, payload []byte) []byte {
 	return dst
 }
 
+// maskKeyLen is the length of a mask's key in bytes (RFC 6455 section 5.3).
+const maskKeyLen = 4
+
 // trustMask tells whether a hole describes the mask of a span's bytes so that it
 // can be put on again.
 func trustMask(h *parsers.Hole, b []byte) bool {
-	if h.Off < 0 || h.Len != 0 && h.Len != withKey || h.Off > len(b)-h.Len {
+	if h.Off < 0 || h.Len != 0 && h.Len != maskKeyLen || h.Off > len(b)-h.Len {
 		return false
 	}
 	if h.Len == 0 {
-		return h.Phase < withKey
+		return h.Phase < maskKeyLen
 	}
 	return h.Phase == 0 && binary.BigEndian.Uint32(b[h.Off:]) == h.Key
-}
-
-// mask puts the mask of a span with holes on again, if it has one. b is the span
-// with its holes filled, v what fills the first of them.
-func (s *span) mask(b []byte, v uint64) {
-	h := s.holes[0]
-	if h.kind != parsers.HoleMask {
-		return
-	}
-	phase := h.width
-	if h.width == withKey {
-		phase = 0
-	}
-	parsers.MaskInPlace(b[h.at+h.len(v):], uint32(v), phase)
 }

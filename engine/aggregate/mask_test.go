@@ -205,21 +205,3 @@ func TestTrustMask(t *testing.T) {
 		}
 	}
 }
-
-// What a frame says of masks is checked like all else in it.
-func TestMaskHolesOfFrames(t *testing.T) {
-	mask := func(width uint8) hole { return hole{kind: parsers.HoleMask, width: width} }
-	for i, want := range map[int][]bool{0: {true, true, true, true, true, false}, 1: make([]bool, 6)} {
-		for width, want := range want {
-			if got := mask(uint8(width)).valid(i); got != want {
-				t.Errorf("hole %d, mask of width %d: %t, want %t", i, width, got, want)
-			}
-		}
-	}
-	s := span{body: []byte("head, body"), holes: []hole{mask(withKey)}}
-	s.holes[0].at = len(s.body)
-	b := append([]byte("head, body"), 1, 2, 3, 4)
-	if s.mask(b, 0x01020304); string(b) != "head, body\x01\x02\x03\x04" {
-		t.Errorf("a mask of nothing: %q", b)
-	}
-}

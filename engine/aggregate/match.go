@@ -5,6 +5,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"sheaf/engine/aggregate/codec"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 )
@@ -13,35 +14,42 @@ import (
 // they are made of.
 type pending struct {
 	groups  []pendingGroup
-	list    []group          // what is written of them, by the same index
-	first   map[uint64]int32 // the newest group of a key, plus one; see pendingGroup.next
-	barrier int32            // index of the last group that nothing may overtake
-	store   []byte           // the bodies of all groups, which they borrow
-	events  []byte           // their events, likewise
-	bytes   int              // of the packets
-	beside  int              // that may be sent beside the bodies: headers, what fills holes
+	list    []codec.Group          // what is written of them, by the same index
+	first   map[uint64]groupNumber // the newest group of a key; see pendingGroup.next
+	barrier groupNumber            // the last group that nothing may overtake
+	fresh   int                    // flows that are not announced yet
+	store   []byte                 // the bodies of all groups, which they borrow
+	events  []byte                 // their events, likewise
+	bytes   int                    // of the packets
+	beside  int                    // that may be sent beside the bodies: headers, what fills holes
 	digest  wire.Digest
 }
 
+// A groupNumber counts the groups of a frame, from 1. Its zero value is none.
+type groupNumber int32
+
+// index returns where the group is in pending.groups and pending.list.
+func (n groupNumber) index() int { return int(n) - 1 }
+
 // A pendingGroup is what the Merger knows of a group beyond what is written.
 type pendingGroup struct {
-	next int32 // an older group of the same key, plus one
+	next groupNumber // an older group of the same key
 	wait groupWait
 }
 
 // init makes p empty for the first frame.
 func (p *pending) init() {
-	*p = pending{first: make(map[uint64]int32), barrier: -1}
+	*p = pending{first: make(map[uint64]groupNumber)}
 }
 
 // reset makes p empty for the next frame, and keeps its arrays.
 func (p *pending) reset() {
 	*p = pending{
-		groups: p.groups[:0], list: p.list[:0], first: p.first, barrier: -1,
+		groups: p.groups[:0], list: p.list[:0], first: p.first,
 		store: p.store[:0], events: p.events[:0],
 	}
 	if len(p.first) > 1<<10 {
-		p.first = make(map[uint64]int32) // clearing takes the time of the largest it ever was
+		p.first = make(map[uint64]groupNumber) // clearing takes the time of the largest it ever was
 	}
 	clear(p.first)
 }
@@ -51,7 +59,7 @@ const maxSteps = 16
 
 // group finds the group that the segment may join, or makes one. It appends the
 // values of the segment's holes to it.
-func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index int) {
+func (m *Merger) group(f *flow, k codec.Kind, flags uint8, payload []byte) groupNumber {
 	p := &m.pending
 	key := uint64(k)<<8 | uint64(flags)
 	if len(m.spans) > 0 {
@@ -67,40 +75,40 @@ func (m *Merger) group(src *source, k kind, flags uint8, payload []byte) (index 
 	p.beside += len(payload) - (len(p.store) - start) // what fills its holes
 	// The newest group of the key comes first. Of those behind the flow's last
 	// segment the oldest is best: it leaves the others to segments still to come.
-	found := int32(0)
-	behind := max(src.group, p.barrier) + 1
+	found := groupNumber(0)
+	behind := max(f.group, p.barrier)
 	steps := 0
-	for i := p.first[key]; i > behind && steps < maxSteps; i = p.groups[i-1].next {
-		if at := &p.list[i-1]; at.kind == k && at.flags == flags && m.matches(at, p.store[start:]) {
-			found = i
+	for n := p.first[key]; n > behind && steps < maxSteps; n = p.groups[n.index()].next {
+		if at := &p.list[n.index()]; at.Kind == k && at.Flags == flags && m.matches(at, p.store[start:]) {
+			found = n
 		}
 		steps++
 	}
 	if found != 0 {
 		p.store = p.store[:start]
-		m.appendValues(&p.list[found-1], payload)
-		return int(found - 1)
+		m.appendValues(&p.list[found.index()], payload)
+		return found
 	}
 	at := p.room(k, flags)
-	g := len(p.groups)
+	n := groupNumber(len(p.list))
 	p.groups = append(p.groups, pendingGroup{next: p.first[key], wait: groupWait{payload: len(m.spans) > 0}})
-	p.first[key] = int32(g) + 1
+	p.first[key] = n
 	m.describe(at, start)
 	m.appendValues(at, payload)
-	return g
+	return n
 }
 
 // room appends an empty group to the list, with the arrays of one of an earlier
 // frame.
-func (p *pending) room(k kind, flags uint8) *group {
+func (p *pending) room(k codec.Kind, flags uint8) *codec.Group {
 	n := len(p.list)
 	if n < cap(p.list) {
 		p.list = p.list[:n+1]
 	} else {
-		p.list = append(p.list, group{})
+		p.list = append(p.list, codec.Group{})
 	}
 	g := &p.list[n]
-	*g = group{kind: k, flags: flags, members: g.members[:0], spans: g.spans[:0], values: g.values[:0]}
+	*g = codec.Group{Kind: k, Flags: flags, Members: g.Members[:0], Spans: g.Spans[:0], Values: g.Values[:0]}
 	return g
 }
 
@@ -123,19 +131,19 @@ func (m *Merger) storeBodies(payload []byte) {
 
 // matches tells whether the segment whose spans are m.spans and whose stored
 // bodies are b has the payload of g.
-func (m *Merger) matches(g *group, b []byte) bool {
-	if len(g.spans) != len(m.spans) {
+func (m *Merger) matches(g *codec.Group, b []byte) bool {
+	if len(g.Spans) != len(m.spans) {
 		return false
 	}
 	for i := range m.spans {
-		s, t := &m.spans[i], &g.spans[i]
-		if len(b) < len(t.body) || !bytes.Equal(b[:len(t.body)], t.body) || s.NumHoles != len(t.holes) {
+		s, t := &m.spans[i], &g.Spans[i]
+		if len(b) < len(t.Body) || !bytes.Equal(b[:len(t.Body)], t.Body) || s.NumHoles != len(t.Holes) {
 			return false
 		}
-		b = b[len(t.body):]
+		b = b[len(t.Body):]
 		out := 0
 		for k := range s.NumHoles {
-			if h := &s.Holes[k]; t.holes[k] != holeOf(h, out) {
+			if h := &s.Holes[k]; t.Holes[k] != codec.HoleOf(h, out) {
 				return false
 			} else {
 				out += h.Len
@@ -146,45 +154,45 @@ func (m *Merger) matches(g *group, b []byte) bool {
 }
 
 // describe fills the spans of a new group, whose bodies are stored from start.
-func (m *Merger) describe(g *group, start int) {
+func (m *Merger) describe(g *codec.Group, start int) {
 	p := &m.pending
 	for i := range m.spans {
 		s := &m.spans[i]
-		n := len(g.spans)
-		if n < cap(g.spans) {
-			g.spans = g.spans[:n+1]
+		n := len(g.Spans)
+		if n < cap(g.Spans) {
+			g.Spans = g.Spans[:n+1]
 		} else {
-			g.spans = append(g.spans, span{})
+			g.Spans = append(g.Spans, codec.Span{})
 		}
-		t := &g.spans[n]
-		holes := t.holes[:0]
+		t := &g.Spans[n]
+		holes := t.Holes[:0]
 		out, before := 0, 0
 		for k := range s.NumHoles {
 			h := &s.Holes[k]
-			holes = append(holes, holeOf(h, out))
+			holes = append(holes, codec.HoleOf(h, out))
 			out += h.Len
 			if h.Off < s.Body {
 				before += h.Len
 			}
 		}
 		end := start + s.Len - out
-		*t = span{body: p.store[start:end:end], holes: holes, advice: advice{
-			key: s.Key, message: s.Key, split: s.Body - before, at: s.At,
-			protocol: s.Protocol, name: s.Name, class: s.Class, sealed: s.Encrypted,
+		*t = codec.Span{Body: p.store[start:end:end], Holes: holes, Advice: codec.Advice{
+			Key: s.Key, Split: s.Body - before, At: s.At,
+			Protocol: s.Protocol, Name: s.Name, Class: s.Class, Encrypted: s.Encrypted,
 		}}
 		if len(s.Event) > 0 {
 			from := len(p.events)
 			p.events = append(p.events, s.Event...)
-			t.event = p.events[from:]
+			t.Event = p.events[from:]
 		}
-		g.holes += len(holes)
 		start = end
 	}
+	g.CountHoles()
 }
 
 // appendValues appends what fills the segment's holes to g.
-func (m *Merger) appendValues(g *group, payload []byte) {
-	if g.holes == 0 {
+func (m *Merger) appendValues(g *codec.Group, payload []byte) {
+	if g.Holes() == 0 {
 		return
 	}
 	at := 0
@@ -194,12 +202,11 @@ func (m *Merger) appendValues(g *group, payload []byte) {
 			h := &s.Holes[k]
 			field := payload[at+h.Off : at+h.Off+h.Len]
 			if h.Kind == parsers.HoleText {
-				g.values = append(g.values, textValue(len(m.writer.texts), len(field)))
-				m.writer.texts = append(m.writer.texts, field...)
+				g.Values = append(g.Values, m.encoder.Text(field))
 				continue
 			}
 			if h.Kind == parsers.HoleMask {
-				g.values = append(g.values, uint64(h.Key)) // which need not be in the payload
+				g.Values = append(g.Values, uint64(h.Key)) // which need not be in the payload
 				continue
 			}
 			v := uint64(0)
@@ -210,7 +217,7 @@ func (m *Merger) appendValues(g *group, payload []byte) {
 					v = v*10 + uint64(b-'0')
 				}
 			}
-			g.values = append(g.values, v)
+			g.Values = append(g.Values, v)
 		}
 		at += s.Len
 	}

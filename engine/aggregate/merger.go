@@ -1,13 +1,11 @@
 package aggregate
 
 import (
-	"bytes"
 	"time"
 
-	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
 
-	"sheaf/engine/aggregate/model"
+	"sheaf/engine/aggregate/codec"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 )
@@ -22,32 +20,36 @@ import (
 // concurrent use, also not together with the Expander of its lane.
 type Merger struct {
 	cfg      Config
-	writer   writer
+	encoder  *codec.Encoder
 	decoder  parsers.Decoder
-	seg      parsers.Segment
-	spans    []parsers.Span
-	header   []byte // scratch: a header zeroed
-	runs     []run  // scratch: its runs
-	sack     sack   // scratch: its SACK blocks
-	rebuilt  []byte // scratch: a header rebuilt
-	plain    []byte // scratch: a payload without its masks
+	literals compressor
+	flows    flows
 	pending  pending
 	schedule schedule
-	coder    model.Coder
-	control  []byte
 	stats    Stats
+	account  account
+
+	seg     parsers.Segment
+	spans   []parsers.Span
+	plain   []byte // scratch: a payload without its masks
+	reuse   []codec.CID
+	control []byte
+	bodies  []byte // the literals of the frame, not compressed
 }
 
-// A source is what the Merger keeps of a flow beyond its context.
-type source struct {
-	flow
-	stream parsers.Stream
-	shape  *layout // of its last segment, which may still be pending
-	index  int     // in the list of all
-	used   time.Duration
-	frame  uint64 // number of the frame in which it was last pending, plus one
-	group  int32  // its last group in that frame
-	acks   flowAcks
+func (m *Merger) init(cfg Config, enc *codec.Encoder) {
+	m.cfg = cfg
+	m.encoder = enc
+	m.literals.level = cfg.Compression
+	m.flows = flows{
+		byKey: make(map[parsers.FlowKey]*flow), frame: 1,
+		limit: int(cfg.Limits.Flows), maxIdle: cfg.MaxIdle,
+	}
+	m.pending.init()
+	m.schedule.times = times{
+		window: cfg.Window, quiet: cfg.Quiet, ackWait: cfg.AckWait, urgentInterval: cfg.UrgentInterval,
+	}
+	m.account = account{stats: &m.stats, byEvent: cfg.Similarity&ByEvent != 0}
 }
 
 // Add takes an IP packet, borrowed for the call. Time is whatever clock the
@@ -67,8 +69,8 @@ func (m *Merger) Add(now time.Duration, packet []byte) error {
 	m.stats.Packets++
 	m.stats.BytesIn += uint64(len(packet))
 	p := &m.pending
-	if src := m.admit(now, packet); src != nil {
-		src.crc = p.digest.Add(src.crc, packet)
+	if f := m.admit(now, packet); f != nil {
+		f.crc = p.digest.Add(f.crc, packet)
 	} else {
 		m.verbatim(now, packet)
 		p.digest.AddVerbatim(packet)
@@ -84,99 +86,73 @@ func (m *Merger) Add(now time.Duration, packet []byte) error {
 // Protocol returns the protocol that was recognised in a flow, Opaque where none was,
 // or where the flow is not remembered.
 func (m *Merger) Protocol(key *parsers.FlowKey) parsers.ProtocolID {
-	if src := m.writer.sources[*key]; src != nil {
-		return src.stream.Protocol()
+	if f := m.flows.byKey[*key]; f != nil {
+		return f.stream.Protocol()
 	}
 	return parsers.Opaque
 }
 
 // admit puts the packet into a group, an old one or a new one. It returns whose
 // it is, nil for packets that can only be carried as they are.
-func (m *Merger) admit(now time.Duration, packet []byte) *source {
+func (m *Merger) admit(now time.Duration, packet []byte) *flow {
 	seg := &m.seg
 	if m.decoder.Decode(packet, seg) != nil {
-		return nil
-	}
-	f := fields{sack: &m.sack}
-	h, ok := dissect(seg, m.header, &f)
-	if !ok {
 		return nil
 	}
 	if seg.Fragment {
 		seg.Key.SrcPort, seg.Key.DstPort = 0, 0
 	}
-	k := kindOf(&seg.Key)
-	if k.tcp() != (seg.Key.Proto == protoTCP && seg.TransportLen > 0) {
+	k, ok := m.encoder.Dissect(seg)
+	if !ok {
 		return nil
 	}
-	f.opaque = m.opaque(h, k)
-	m.header = h
-	src := m.writer.source(now, &seg.Key)
-	p := &m.pending
-	if frame := m.writer.frames + 1; src.frame != frame {
-		src.frame, src.group, src.acks.inFrame = frame, -1, 0
-	}
-	if src.shape == nil || !bytes.Equal(src.shape.bytes, h) || src.shape.ip != seg.HeaderLen {
-		l := m.writer.layout(h, seg.HeaderLen, seg.Key.Proto)
-		if l == nil || l.kind != k {
-			m.writer.abandon(src)
-			return nil
-		}
-		src.shape = l
-	}
-	f.layout = src.shape
-	f.sumMode = unresolved
-
+	f := m.flows.get(now, &seg.Key)
 	flags := uint8(0)
-	if k.tcp() {
+	if k.TCP() {
 		flags = seg.Flags
 	}
-	payload := seg.Payload()
-	// The proof: the header is what the fields make of it, or the packet is not
-	// taken apart.
-	n := len(h)
-	m.rebuilt = appendHeader(m.rebuilt[:0], &src.key, &f, flags, len(payload), checksum.Checksum(payload, 0))
-	if !bytes.Equal(m.rebuilt, packet[:n]) {
-		m.writer.abandon(src)
+	mb, ok := m.encoder.Member(&f.Flow, seg, flags)
+	if !ok {
+		m.flows.abandon(f)
 		return nil
 	}
-	p.beside += n
-	if f.sack = nil; src.shape.sack != 0 {
-		f.sack = m.writer.hold(0)
-		*f.sack = m.sack
+	payload := seg.Payload()
+	p := &m.pending
+	p.beside += len(packet) - len(payload)
+	if _, announced := f.CID(); !announced && f.group == 0 {
+		p.fresh++
 	}
-	m.spans = src.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
-	payload = m.unmask(payload)
-	g := m.group(src, k, flags, payload)
-	p.list[g].members = append(p.list[g].members, member{flow: &src.flow, fields: f})
-	src.group = int32(g)
-	m.await(now, src, g)
-	return src
+	m.spans = f.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
+	f.group = m.group(f, k, flags, m.unmask(payload))
+	g := &p.list[f.group.index()]
+	g.Members = append(g.Members, mb)
+	m.await(now, f)
+	return f
 }
 
-// await tells the schedule of the newest member of a group, which is of src.
-func (m *Merger) await(now time.Duration, src *source, index int) {
-	g, wait := &m.pending.list[index], &m.pending.groups[index].wait
+// await tells the schedule of the newest segment of a flow.
+func (m *Merger) await(now time.Duration, f *flow) {
+	g, wait := &m.pending.list[f.group.index()], &m.pending.groups[f.group.index()].wait
 	t := traits{
-		control: g.flags&(flagSYN|flagFIN|flagRST) != 0,
-		icmp:    g.kind == kindIP4 && src.key.Proto == protoICMP || g.kind == kindIP6 && src.key.Proto == protoICMPv6,
-		tcp:     g.kind.tcp(),
+		control: g.Flags&(flagSYN|flagFIN|flagRST) != 0,
+		icmp:    g.Kind == codec.IP4 && f.Key.Proto == protoICMP || g.Kind == codec.IP6 && f.Key.Proto == protoICMPv6,
+		tcp:     g.Kind.TCP(),
 		ack:     seqnum.Value(m.seg.Ack),
-		payload: len(g.spans) > 0,
-		message: mostUrgent(g.spans),
+		payload: len(g.Spans) > 0,
+		message: mostUrgent(g.Spans),
 	}
-	class := m.schedule.classify(now, t, &src.acks)
+	class := m.schedule.classify(now, t, &f.acks)
 	if wait.members == 0 && class != parsers.ClassUrgent {
-		wait.expected = m.writer.expect(g)
+		wait.expected = m.encoder.Expected(g)
 	}
 	m.schedule.add(now, class, wait)
 }
 
 // mostUrgent returns the class of the span that may wait least.
-func mostUrgent(spans []span) parsers.Class {
+func mostUrgent(spans []codec.Span) parsers.Class {
 	class := parsers.ClassAck
 	for i := range spans {
-		switch spans[i].class {
+		switch spans[i].Class {
 		case parsers.ClassUrgent:
 			return parsers.ClassUrgent
 		case parsers.ClassData:
@@ -189,6 +165,10 @@ func mostUrgent(spans []span) parsers.Class {
 const (
 	protoICMP   = 1
 	protoICMPv6 = 58
+
+	flagFIN = 1
+	flagSYN = 2
+	flagRST = 4
 )
 
 // verbatim makes the packet a group of its own.
@@ -197,16 +177,18 @@ func (m *Merger) verbatim(now time.Duration, packet []byte) {
 	p := &m.pending
 	start := len(p.store)
 	p.store = append(p.store, packet...)
-	g := p.room(kindRaw, 0)
-	g.spans = append(g.spans, span{
-		body:   p.store[start:len(p.store):len(p.store)],
-		advice: advice{key: verbatimKey ^ uint64(len(packet))},
+	g := p.room(codec.Verbatim, 0)
+	g.Spans = append(g.Spans, codec.Span{
+		Body:   p.store[start:len(p.store):len(p.store)],
+		Advice: codec.Advice{Key: verbatimKey ^ uint64(len(packet))},
 	})
 	p.groups = append(p.groups, pendingGroup{})
-	p.barrier = int32(len(p.list)) - 1 // whose flow it is nobody knows, so its place is among all
+	p.barrier = groupNumber(len(p.list)) // whose flow it is nobody knows, so its place is among all
 	m.schedule.add(now, parsers.ClassData, &p.groups[len(p.groups)-1].wait)
 }
 
+// verbatimKey is what packets that are carried as they are have in common: those of one
+// length are compared with one another.
 const verbatimKey = 0x76657262
 
 // Pending returns how many packets wait.
@@ -236,30 +218,45 @@ func (m *Merger) Report(dst []byte, now time.Duration) []byte {
 
 // Unreported returns how many frames of the peer were rebuilt that no frame has
 // told the peer of.
-func (m *Merger) Unreported() uint64 { return m.writer.rebuilt - m.writer.memory.named }
+func (m *Merger) Unreported() uint64 { return m.encoder.Unreported() }
 
 func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 	p := &m.pending
 	start := len(dst)
-	c := &m.coder
-	c.Write(m.control[:0])
-	m.writer.write(c, now, p.list, m.schedule.packets)
-	m.control = c.Finish()
-	literals, coding := m.writer.squeeze()
-	dst = wire.AppendFrame(dst, wire.Frame{Digest: p.digest, Control: m.control, Literals: literals, Coding: coding})
+	m.reuse = m.flows.reuse(m.reuse[:0], p.fresh, m.encoder.Contexts(), now)
+	r := m.encoder.Encode(codec.Frame{Now: now, Groups: p.list, Reuse: m.reuse}, m.control[:0], m.bodies[:0])
+	m.control, m.bodies = r.Control, r.Literals
+	literals, coding := m.literals.compress(r.Literals)
+	dst = wire.AppendFrame(dst, wire.Frame{Digest: p.digest, Control: r.Control, Literals: literals, Coding: coding})
 
 	s := &m.stats
 	s.Frames++
+	s.BytesFrames += uint64(len(dst) - start)
+	s.Contexts += uint64(p.fresh)
+	for _, c := range m.reuse {
+		if c != (codec.CID{}) {
+			s.Evicted++
+		}
+	}
 	waited, longest := m.schedule.waits(now)
 	s.Waited += waited
 	s.Longest = max(s.Longest, longest)
+	m.account.frame(p.list, r.Head, len(dst)-start-len(r.Control), len(literals))
 	m.schedule.flushed(now)
-	s.BytesFrames += uint64(len(dst) - start)
-	m.writer.settleDebts(len(dst)-start-len(m.control), len(literals))
+	m.flows.frame++
 	p.reset()
-	m.writer.texts = m.writer.texts[:0]
-	m.writer.sacks = m.writer.sacks[:0]
 	return dst
+}
+
+// learn takes in what a frame of the peer changed that has just been decoded.
+func (m *Merger) learn(d *codec.Decoder) {
+	for n := range m.encoder.Learned(d) {
+		if f := m.flows.byKey[n.Key.Reverse()]; f != nil {
+			m.encoder.Pair(&f.Flow, n)
+		} else {
+			m.encoder.Unpaired(n)
+		}
+	}
 }
 
 // Stats returns what was counted so far. It is a view: valid until the next

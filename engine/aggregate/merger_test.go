@@ -48,7 +48,7 @@ func TestDeadline(t *testing.T) {
 		{name: "nor what is for whole segments", in: []moment{{10 * ms, ack(1, 1)}, {12 * ms, ack(1, 2897)}}, at: 17 * ms, why: FlushWindow},
 		{name: "PUBACK is one", in: []moment{{10 * ms, mqtt(0x40, 2, 0, 9)}}, at: 35 * ms, why: FlushAck},
 		{name: "a SYN goes at once", in: []moment{{10 * ms, data(2, "a")}, {12 * ms, flag(flagSYN)}}, at: 12 * ms, why: FlushUrgent},
-		{name: "a FIN", in: []moment{{12 * ms, flag(flagFIN | flagACK)}}, at: 12 * ms, why: FlushUrgent},
+		{name: "a FIN", in: []moment{{12 * ms, flag(flagFIN | 0x10)}}, at: 12 * ms, why: FlushUrgent},
 		{name: "a RST", in: []moment{{12 * ms, flag(flagRST)}}, at: 12 * ms, why: FlushUrgent},
 		{name: "a PINGREQ", in: []moment{{12 * ms, mqtt(0xc0, 0)}}, at: 12 * ms, why: FlushUrgent},
 		{name: "a CONNECT", in: []moment{{12 * ms, mqtt(0x10, 12, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, 0)}}, at: 12 * ms, why: FlushUrgent},

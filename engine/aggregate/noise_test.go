@@ -211,7 +211,7 @@ func TestTextAfterNoise(t *testing.T) {
 	}
 	plain := cost(0)
 	for _, noise := range []int{8, 11, 60, 1000} {
-		if got, most := cost(noise), plain+plain/10+(dullFor+1)*len(text(0)); got > most {
+		if got, most := cost(noise), plain+plain/10+(15+1)*len(text(0)); got > most {
 			t.Errorf("%d bytes behind noise of %d, %d without", got, noise, plain)
 		}
 	}

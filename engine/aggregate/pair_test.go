@@ -6,6 +6,8 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
+	"sheaf/engine/aggregate/codec/codectest"
+	"sheaf/engine/wire"
 	"sheaf/parsers/builtin"
 )
 
@@ -24,10 +26,11 @@ type pair struct {
 	sent  [2][][]byte // packets that wait, by direction
 	way   [2][]transit
 	late  bool
-	long  bool   // frames may be longer than their packets by more than the bound
-	frame []byte // the last that was delivered
-	bytes [2]int // of frames
-	count [2]int // of frames that were delivered
+	long  bool          // frames may be longer than their packets by more than the bound
+	frame []byte        // the last that was delivered
+	now   time.Duration // of the last flush
+	bytes [2]int        // of frames
+	count [2]int        // of frames that were delivered
 }
 
 // A transit is a frame on its way.
@@ -63,6 +66,7 @@ func (p *pair) add(d int, now time.Duration, packet []byte) {
 // flush carries what waits at end d over, or sets it on its way.
 func (p *pair) flush(d int, now time.Duration) {
 	p.t.Helper()
+	p.now = now
 	frame := p.ends[d].Merger.Flush(nil, now, FlushEnd)
 	if len(p.sent[d]) == 0 {
 		if len(frame) != 0 {
@@ -142,7 +146,7 @@ func (p *pair) settle(now time.Duration) {
 func (p *pair) report(d int) {
 	p.t.Helper()
 	m := &p.ends[d].Merger
-	if _, _, err := p.ends[1-d].Expander.Expand(m.Report(nil, m.writer.now)); err != nil {
+	if _, _, err := p.ends[1-d].Expander.Expand(m.Report(nil, p.now)); err != nil {
 		p.t.Fatalf("a report of direction %d: %v", d, err)
 	}
 	p.compare(d, true)
@@ -295,4 +299,29 @@ func (f *fanout) send(payload func(i int) []byte, emit func(d int, now time.Dura
 		}
 		emit(0, f.now+100*time.Microsecond, a.packet())
 	}
+}
+
+// same checks that the two ends of direction d remember the same: with every frame
+// where there is little, else as often as it takes about as long as the rest. A drift
+// does not go away again before what drifted gives way.
+func (p *pair) same(d int) {
+	p.t.Helper()
+	if p.count[d]%(1+codectest.Size(p.ends[d].Merger.encoder)/64) == 0 {
+		p.compare(d, p.count[d]%16 == 0)
+	}
+}
+
+// compare checks that they do, down to the models or without them.
+func (p *pair) compare(d int, models bool) {
+	p.t.Helper()
+	if at := codectest.Differ(p.ends[d].Merger.encoder, p.ends[1-d].Expander.decoder, models); at != "" {
+		p.t.Fatalf("the ends drift apart with frame %d of direction %d: %s", p.count[d], d, at)
+	}
+}
+
+// small are limits under which every table that both ends share has n places, so
+// that it is full at once, evicts, and meets again what it evicted. A frame has room
+// for as many packets: with less for their bytes it would be full with the first.
+func small(n int) wire.Limits {
+	return wire.Limits{Flows: uint32(n), Templates: uint32(n), Bodies: uint32(60 * n), Packets: uint32(n), Bytes: 2 * wire.MaxPacket}
 }

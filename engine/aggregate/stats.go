@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"sheaf/engine/aggregate/codec"
 	"sheaf/parsers"
 )
 
@@ -30,12 +31,12 @@ func (r Reason) String() string {
 type Part uint8
 
 const (
-	PartFrames  Part = iota // what frames themselves take: lengths, digests, clocks
-	PartHeaders             // headers and contexts of segments that carry messages
-	PartAcks                // segments that only acknowledge, and acknowledgement messages
-	PartTopics              // what comes before the bodies of messages: kinds, lengths, topics
-	PartBodies              // the bodies
-	PartRaw                 // packets carried as they are
+	PartFrames   Part = iota // what frames themselves take: lengths, digests, clocks
+	PartHeaders              // headers and contexts of segments that carry messages
+	PartAcks                 // segments that only acknowledge, and acknowledgement messages
+	PartTopics               // what comes before the bodies of messages: kinds, lengths, topics
+	PartBodies               // the bodies
+	PartVerbatim             // packets carried as they are
 	NumParts
 )
 
@@ -94,21 +95,18 @@ func (s *Stats) Accumulate(o *Stats) {
 	}
 }
 
-// A Hit is the criterion by which a span found what it was compared with.
-type Hit uint8
+// Hit is the criterion by which a span found what it was compared with.
+type Hit = codec.Hit
 
+// The criteria that Stats count by; see package codec.
 const (
-	HitEvent Hit = iota
-	HitNameLength
-	HitName
-	HitLength
-	HitContent
-	NumHits
+	HitEvent      = codec.HitEvent
+	HitNameLength = codec.HitNameLength
+	HitName       = codec.HitName
+	HitLength     = codec.HitLength
+	HitContent    = codec.HitContent
+	NumHits       = codec.NumHits
 )
-
-func (h Hit) String() string {
-	return [...]string{"event", "name+length", "name", "length", "content"}[h]
-}
 
 // Flush returns how many frames were written for a reason.
 func (s *Stats) Flush(r Reason) uint64 { return s.Flushes[r] }

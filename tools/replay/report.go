@@ -84,7 +84,7 @@ const PartCarrier = "carrier"
 func Parts() []string {
 	parts := []string{
 		aggregate.PartHeaders.String(), aggregate.PartAcks.String(), aggregate.PartTopics.String(),
-		aggregate.PartBodies.String(), aggregate.PartRaw.String(), aggregate.PartFrames.String(),
+		aggregate.PartBodies.String(), aggregate.PartVerbatim.String(), aggregate.PartFrames.String(),
 	}
 	return append(parts, PartCarrier)
 }
