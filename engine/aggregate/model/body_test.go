@@ -134,25 +134,40 @@ func TestBodyRoundTrips(t *testing.T) {
 	})
 }
 
-// A limit below the body's length is an error and appends nothing.
-func TestBodyLimit(t *testing.T) {
-	const template, body = `{"t":21.5,"n":99}`, `{"t":21.5,"n":100,"more":"text"}`
-	var c Coder
-	c.Write(nil)
-	if _, err := new(Body).Code(&c, nil, planned([]byte(template), []byte(body), 0)); err != nil {
-		t.Fatal(err)
+// The place of a token: the last word and how far it is, or the offset where it is far.
+func TestBodyContext(t *testing.T) {
+	at := func(before string, offset int) uint32 {
+		var x bodyContext
+		x.passAll([]byte(before))
+		x.at = offset
+		return x.hash(tokenNumber)
 	}
-	control := c.Finish()
-	for limit := range len(body) {
-		c.Read(control)
-		got, err := new(Body).Code(&c, []byte("dst"), &Edit{Template: []byte(template), Limit: limit})
-		if err != ErrBody || string(got) != "dst" {
-			t.Errorf("limit %d: %q, %v", limit, got, err)
+	far := "key" + strings.Repeat(",", 16)
+	for _, tt := range []struct {
+		rule string
+		a, b uint32
+		same bool
+	}{
+		{"as far behind the same word, wherever", at("key:", 4), at("first,key:", 40), true},
+		{"behind another word", at("key:", 4), at("kez:", 4), false},
+		{"farther behind it", at("key:", 4), at("key::", 4), false},
+		{"15 tokens are near", at(far[:18], 4), at(far[:18], 40), true},
+		{"16 are far: the offset counts", at(far, 4), at(far, 40), false},
+		{"and the word does not", at(far, 4), at("x"+far, 4), true},
+		{"no word yet", at("", 0), at("", 40), true},
+	} {
+		if (tt.a == tt.b) != tt.same {
+			t.Errorf("%s: %#x and %#x", tt.rule, tt.a, tt.b)
 		}
+	}
+	var x bodyContext
+	if x.hash(tokenNumber) == x.hash(tokenWord) {
+		t.Error("tokens of two kinds have one place")
 	}
 }
 
-// What stays the same gets cheap: SPEC.md 5.
+// What Body's comment says: a counter and a clock that go on get cheap, what is new is
+// dear.
 func TestBodyCost(t *testing.T) {
 	m := new(Body)
 	var c Coder
@@ -164,91 +179,17 @@ func TestBodyCost(t *testing.T) {
 		return c.Cost()
 	}
 	at := func(i int) string {
-		return fmt.Sprintf(`{"sensor":"boiler-7","n":%d,"state":"running","time":%d}`, i, 1_717_171_717_000+int64(i)*500)
+		return fmt.Sprintf(`{"sensor":"boiler-7","n":%d,"state":"running","time":%d}`, 4711+i, 1_717_171_717_123+int64(i)*500)
 	}
-	bits := 0.0
-	for i := range 300 {
-		bits = cost(at(i), at(i+1), 500)
-	}
-	if bits > 3 {
-		t.Errorf("a counter and a clock cost %.1f bits", bits)
-	}
-}
-
-// Make counts the bytes that Code then codes as literals.
-func TestPlan(t *testing.T) {
-	p := new(Plan)
-	for _, tt := range []struct {
-		template, body string
-		want           int
-	}{
-		{"", "", 0}, {"", "abc", 3}, {"abc", "abc", 0}, {"n=5", "n=6", 0}, {"n=5", "n=abc", 3},
-		{`{"a":1}`, `{"a":1,"b":2}`, 6}, {"abc", "", 0},
-	} {
-		if got := p.Make([]byte(tt.template), []byte(tt.body), len(tt.body)); got != tt.want || !p.Made() {
-			t.Errorf("%q to %q: %d literal bytes, want %d", tt.template, tt.body, got, tt.want)
+	about(t, "the first body", cost("", at(0), 0), 61*8)
+	for i := 1; i <= 300; i++ {
+		got := cost(at(i-1), at(i), 500)
+		if want, ok := map[int]float64{1: 42, 10: 1.7, 100: 0.17}[i]; ok {
+			about(t, fmt.Sprintf("edit %d", i), got, want)
 		}
 	}
-}
-
-// A plan that was used or given up before is as good as a new one.
-func TestPlanAgain(t *testing.T) {
-	old, new1, new2 := []byte("alpha,beta 5"), []byte("alpha,gamma 6"), []byte("something else altogether, and longer")
-	want := roundTrip(t, new(Body), new(Body), old, new1, 0)
-	for _, tt := range []struct {
-		name  string
-		first []byte
-		limit int
-		made  bool
-	}{
-		{"the same", new1, len(new1), true},
-		{"the same, given up", new1, 2, false},
-		{"another", new2, len(new2), true},
-		{"another, given up", new2, 5, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			p := new(Plan)
-			if p.Make(old, tt.first, tt.limit); p.Made() != tt.made {
-				t.Fatalf("made: %v", p.Made())
-			}
-			p.Make(old, new1, len(new1))
-			var c Coder
-			c.Write(nil)
-			if _, err := new(Body).Code(&c, nil, &Edit{Template: old, Body: new1, Plan: p}); err != nil {
-				t.Fatal(err)
-			}
-			c.Bits(0x2a, 6)
-			if got := c.Finish(); !bytes.Equal(got, want) {
-				t.Errorf("control field %x, with a new plan %x", got, want)
-			}
-		})
-	}
-}
-
-// A body is not written without its plan: it would come out as another.
-func TestPlanMissing(t *testing.T) {
-	old, body := []byte("alpha,beta 5"), []byte("alpha,gamma 6")
-	made := planned(old, body, 0).Plan
-	given := new(Plan)
-	given.Make(old, body, 2)
-	for name, e := range map[string]*Edit{
-		"none":             {Template: old, Body: body},
-		"empty":            {Template: old, Body: body, Plan: new(Plan)},
-		"given up":         {Template: old, Body: body, Plan: given},
-		"another body":     {Template: old, Body: old[1:], Plan: made},
-		"another template": {Template: body, Body: body[1:], Plan: made},
-	} {
-		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if recover() == nil {
-					t.Error("coded")
-				}
-			}()
-			var c Coder
-			c.Write(nil)
-			_, _ = new(Body).Code(&c, nil, e)
-		})
-	}
+	about(t, "a millisecond off", cost(at(300), at(301), 499), 12)
+	about(t, "another word", cost(at(301), strings.Replace(at(302), "running", "stopped", 1), 500), 72)
 }
 
 // SplitCost is the part of the cost before Split.

@@ -12,28 +12,35 @@ import (
 // method takes the value to write and returns the value written or read; a
 // reading Coder ignores the value it is given.
 //
+// A decision costs minus the logarithm of the probability that it was given: 0.014
+// bits where it was expected at 99 %, 6.6 where the other one was. Costs add up to
+// fractions, and only the sum becomes bytes: a frame of 300 decisions that all come as
+// expected has a control field of one or two.
+//
 // A Coder never fails and never reads outside its input: past the end it reads
 // zero bytes, and Overrun tells by how many.
 type Coder struct {
-	// Literals are the bytes that go beside the control field: writing, those so
-	// far, to which Literal appends; reading, what is left of them, borrowed. Write
-	// and Read leave none; whoever has some sets them then.
+	// Literals are the bytes that go beside the control field: a writer's so far, to
+	// which Literal appends, or what is left of a reader's, borrowed. Write and Read leave
+	// none; whoever has some sets them then.
 	Literals []byte
 
 	reading bool
-	lo, hi  uint64 // the current interval, both ends inclusive
-	x       uint64 // reading: the code value, in [lo, hi] for well-formed input
+	lo, hi  uint64 // the current interval, both ends inclusive: all that could still follow
+	x       uint64 // reading: the next bytes of input, between lo and hi for well-formed input
 	buf     []byte // writing: the output; reading: the rest of the input, borrowed
 	base    int    // writing: length of buf at Write
-	over    int
+	over    int    // reading: bytes past the end
 }
 
 // Write makes c a writing Coder that appends to dst, which it owns until Finish.
+// Nothing is kept of what c was before.
 func (c *Coder) Write(dst []byte) {
 	*c = Coder{hi: math.MaxUint64, buf: dst, base: len(dst)}
 }
 
-// Read makes c a reading Coder over src, borrowed until the last read.
+// Read makes c a reading Coder over the control field src, borrowed until the last
+// read. Nothing is kept of what c was before.
 func (c *Coder) Read(src []byte) {
 	*c = Coder{reading: true, hi: math.MaxUint64, buf: src}
 	for range 8 {
@@ -41,13 +48,15 @@ func (c *Coder) Read(src []byte) {
 	}
 }
 
-// Reading tells which of the two c is.
+// Reading tells which of the two c is: true after Read, false after Write.
 func (c *Coder) Reading() bool { return c.reading }
 
-// Overrun returns how many bytes were read past the end of the input. Up to 8
-// is what a well-formed control field needs.
+// Overrun returns how many bytes were read past the end of the input. A well-formed
+// control field needs up to 8: a reader looks eight bytes ahead, and Finish leaves out
+// zeros. With more, what was read is not what anybody wrote.
 func (c *Coder) Overrun() int { return c.over }
 
+// next returns the next byte of the input, 0 past its end.
 func (c *Coder) next() byte {
 	if len(c.buf) == 0 {
 		c.over++
@@ -68,7 +77,8 @@ func (c *Coder) tail() (v uint64, n int) {
 	return v, n
 }
 
-// Finish ends writing and returns dst with the control field appended.
+// Finish ends writing and returns dst with the control field appended. What it ends
+// with is as short as it can be, 0 to 8 bytes: a reader goes on with zeros by itself.
 func (c *Coder) Finish() []byte {
 	v, n := c.tail()
 	for i := range n {
@@ -84,15 +94,21 @@ func (c *Coder) Complete() bool {
 	return c.x == v && len(c.buf)+8-c.over == n
 }
 
-// Cost returns what has been written so far, in bits, to a fraction of one.
+// Cost returns what has been written so far, in bits, to a fraction of one, for a
+// writer's statistics. The difference of two calls is the cost of what was written
+// between them. It is the only place here that uses floating point; nothing written
+// depends on it.
 func (c *Coder) Cost() float64 {
 	return float64(len(c.buf)-c.base)*8 + 64 - math.Log2(float64(c.hi-c.lo)+1)
 }
 
-// Len returns the bytes written so far.
+// Len returns the bytes written so far, without those that Finish adds.
 func (c *Coder) Len() int { return len(c.buf) - c.base }
 
-// split codes one decision whose probability of being 1 is p / 2^22.
+// split codes one decision whose probability of being 1 is p / 2^22, 0 < p < 2^22: a 1
+// keeps the lower part of the interval, a 0 the upper, and neither is ever empty. Where
+// the ends have come close without sharing their first byte, fewer than 2^22 values
+// apart, a 1 keeps only one value: it is dearer than it should be, and still right.
 func (c *Coder) split(p uint32, v int) int {
 	mid := c.lo + (c.hi-c.lo)>>probBits*uint64(p)
 	if c.reading {
@@ -112,6 +128,7 @@ func (c *Coder) split(p uint32, v int) int {
 	return v
 }
 
+// shift drops the bytes that both ends of the interval have in common.
 func (c *Coder) shift() {
 	for (c.lo^c.hi)>>56 == 0 {
 		if c.reading {
@@ -124,7 +141,8 @@ func (c *Coder) shift() {
 	}
 }
 
-// Bit codes v, 0 or 1, with m's probability, and teaches m.
+// Bit codes v, 0 or 1, with m's probability, and teaches m. A reading Coder returns
+// what it reads, and so do all that follow.
 func (c *Coder) Bit(m *Bit, v int) int {
 	v = c.split(m.p(), v)
 	m.update(v)
@@ -140,7 +158,9 @@ func (c *Coder) Bool(m *Bit, v bool) bool {
 	return c.Bit(m, b) != 0
 }
 
-// Bits codes the n low bits of v, 0 <= n <= 64, most significant first, without a model.
+// Bits codes the n low bits of v, 0 <= n <= 64, most significant first, without a model:
+// each costs a bit. They are for what is as good as random, such as the initial
+// sequence number of a connection.
 func (c *Coder) Bits(v uint64, n int) uint64 {
 	var out uint64
 	for n--; n >= 0; n-- {
@@ -149,9 +169,9 @@ func (c *Coder) Bits(v uint64, n int) uint64 {
 	return out
 }
 
-// Literal codes n bytes, those of b when writing, beside the control field. It
-// returns them, borrowed from b or from Literals, and reports false where a reading
-// Coder has less.
+// Literal codes n bytes, those of b when writing, beside the control field, each at the
+// cost of a byte there. It returns them, borrowed from b or from Literals, and reports
+// false where a reading Coder has less.
 func (c *Coder) Literal(b []byte, n int) ([]byte, bool) {
 	if !c.reading {
 		c.Literals = append(c.Literals, b[:n]...)
@@ -164,8 +184,8 @@ func (c *Coder) Literal(b []byte, n int) ([]byte, bool) {
 	return b, true
 }
 
-// Index codes v < n, without a model, in as many bits as n-1 has.
-// A value read can be n or more only in a malformed frame.
+// Index codes v < n, without a model, in as many bits as n-1 has: of 5 templates, in 3.
+// A value read can be n or more only in a malformed frame: the caller looks.
 func (c *Coder) Index(v, n uint32) uint32 {
 	if n <= 1 {
 		return 0

@@ -210,3 +210,11 @@ func BenchmarkBit(b *testing.B) {
 		}
 	})
 }
+
+// about tells where a cost in bits is not what a comment says, to a twentieth.
+func about(t *testing.T, what string, bits, said float64) {
+	t.Helper()
+	if math.Abs(bits-said) > said/20 {
+		t.Errorf("%s costs %.4g bits, the comment says %g", what, bits, said)
+	}
+}

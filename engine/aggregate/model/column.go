@@ -1,19 +1,32 @@
 package model
 
-// A Column codes one header or body field across the members of a group, as
-// the differences from what was predicted for each member. What every member
-// has as predicted costs a small fraction of a bit; so does a difference that
-// all members share, and runs of differences cost their ends (SPEC.md 3.5). Its
-// zero value is untaught.
+// A Column codes one header or body field across the members of a group, as the
+// differences from what was predicted for each member (SPEC.md 3.5). Predictions are
+// good, so that the cheap answers come first: all members are as predicted; all are off
+// by the same; and only then, member by member, whether one is as predicted, off by as
+// much as the last one that was not, or by something else. Its zero value is untaught.
+//
+// Of a group of 100 members, after 200 groups that were the same way, these cost
+//
+//	all as predicted                               0.0018 bits
+//	all off by 1                                   0.0073
+//	one of them off by 1, in each group another    8.3, where the least possible is 8.1
+//	the first half off by 7                        7.3
+//	each off by something else below 1024          1002, as much as saying so without a model
+//
+// and the first one that is off by 1, after 200 groups without, 29. A group of one
+// member asks less: off by 1 costs 0.0055 bits. TestColumnCost measures all of it.
 type Column struct {
-	zero, same [2]Bit
-	hit        [8]Bit
-	again      [2]Bit
-	value      Int
-	last       int
+	zero  [2]Bit // whether all are as predicted, by last
+	same  [2]Bit // whether all are off by the same, by whether there are more than two
+	hit   [8]Bit // whether a member is as predicted, by which of the last three were
+	again [2]Bit // whether it is off by as much as the last that was off, by whether the one before was as predicted
+	value Int    // by how much, where that is new: never 0
+	last  int    // 1 where the last group was not all as predicted
 }
 
-// Code codes the differences in place: a reading Coder fills res.
+// Code codes the differences in place: a reading Coder fills res. Without members
+// nothing is coded.
 func (m *Column) Code(c *Coder, res []int64) {
 	if len(res) == 0 {
 		return
@@ -34,7 +47,7 @@ func (m *Column) Code(c *Coder, res []int64) {
 	}
 	m.last = 1
 	if len(res) == 1 || c.Bool(&m.same[b2i(len(res) > 2)], same) {
-		v := m.nonzero(c, res[0])
+		v := m.value.nonzero(c, res[0])
 		if c.reading {
 			for i := range res {
 				res[i] = v
@@ -54,21 +67,7 @@ func (m *Column) Code(c *Coder, res []int64) {
 			res[i] = miss
 			continue
 		}
-		miss = m.nonzero(c, res[i])
+		miss = m.value.nonzero(c, res[i])
 		res[i] = miss
 	}
-}
-
-// nonzero codes v, which is not zero: ...,-2,-1,1,2,... become numbers without a gap.
-func (m *Column) nonzero(c *Coder, v int64) int64 {
-	neg := v < 0
-	mag := uint64(v)
-	if neg {
-		mag = -mag
-	}
-	mag = m.value.Uint(c, mag-1) + 1
-	if c.Bit(&m.value.sign[b2i(mag > 1)], b2i(neg)) != 0 {
-		return -int64(mag)
-	}
-	return int64(mag)
 }

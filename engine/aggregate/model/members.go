@@ -1,15 +1,20 @@
 package model
 
-// Members codes which of a list of candidates are members of a group. That all
-// are costs a small fraction of a bit; a run of members or of gaps costs its
-// ends (SPEC.md 3.7). Its zero value is untaught.
+// Members codes which of a list of candidates are members of a group (SPEC.md 3.7).
+// Its zero value is untaught.
+//
+// Of 100 candidates, after 200 groups that were the same way, it costs 0.0018 bits to
+// say that all are members, and 8.3 that two neighbours are not, since a run of
+// members or of others costs its ends. The first such gap, after 200 groups without
+// one, costs 26. TestMembersCost measures it.
 type Members struct {
-	all  [2]Bit
-	bit  [8]Bit
-	last int
+	all  [2]Bit // whether all are, by last
+	bit  [8]Bit // whether a candidate is, by which of the last three are
+	last int    // 1 where all were in the last group
 }
 
-// Code codes present in place: a reading Coder fills it.
+// Code codes present in place: a reading Coder fills it. Without candidates it still
+// says that all are members.
 func (m *Members) Code(c *Coder, present []bool) {
 	all := true
 	if !c.reading {

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// What Members' comment says.
 func TestMembersCost(t *testing.T) {
 	var m Members
 	var c Coder
@@ -12,25 +13,38 @@ func TestMembersCost(t *testing.T) {
 	for i := range present {
 		present[i] = true
 	}
-	cost := func() float64 {
-		c.Write(nil)
-		m.Code(&c, present)
-		return c.Cost()
+	cost := func(n int) (bits float64) {
+		for range n {
+			c.Write(nil)
+			m.Code(&c, present)
+			bits = c.Cost()
+		}
+		return bits
 	}
-	all := 0.0
-	for range 200 {
-		all = cost()
-	}
-	if all > 0.02 {
-		t.Errorf("all present cost %.3f bits", all)
-	}
+	about(t, "all present", cost(200), 0.0018)
 	present[30], present[31] = false, false
-	gap := 0.0
-	for range 200 {
-		gap = cost()
+	about(t, "the first gap", cost(1), 26)
+	about(t, "the gap again", cost(200), 8.3)
+}
+
+// Whether all are present is asked by whether they were last time, and each by the
+// three before it.
+func TestMembersQuestions(t *testing.T) {
+	var m, want Members
+	var c Coder
+	c.Write(nil)
+	m.Code(&c, []bool{true, true, true, false, true})
+	want.all[0] = lessons("0")
+	want.bit[0], want.bit[1], want.bit[3], want.bit[7], want.bit[6] = lessons("1"), lessons("1"), lessons("1"), lessons("0"), lessons("1")
+	if m != want {
+		t.Errorf("not all: taught %v, want %v", m, want)
 	}
-	if gap > 20 {
-		t.Errorf("one gap costs %.1f bits", gap)
+	m.Code(&c, []bool{true})
+	want.all[0], want.last = lessons("01"), 1
+	m.Code(&c, []bool{})
+	want.all[1] = lessons("1")
+	if m != want {
+		t.Errorf("all, and all of none: taught %v, want %v", m, want)
 	}
 }
 

@@ -2,28 +2,36 @@ package model
 
 import "bytes"
 
-// A Plan is how a writer turns a template into a body. A reader has none: how good a
-// plan is changes what a frame costs, and not what it means. Its zero value is empty;
-// it keeps its arrays from one Make to the next.
+// A Plan is how a writer turns a template into a body, as edits of tokens. A reader has
+// none: how good a plan is changes what a frame costs, and not what it means. Its zero
+// value is empty; it keeps its arrays from one Make to the next.
+//
+//	template  {"t":21.5,"state":"running"}
+//	body      {"t":21.4,"state":"idle now"}
+//	edits     {"t": is the same, 21.4 a number for 21.5, ,"state":" the same, idle replaces
+//	          running, a blank and now are inserted, "} is the same
 type Plan struct {
 	ops      []edit
-	old, new []token
+	old, new []token // of the template and of the body
 	made     bool
-	template int // their lengths, with which a plan for others is told
+	template int // the lengths of both, by which a plan for others is told
 	body     int
 }
 
+// An editKind says what becomes of a token of the template; SPEC.md 5.2 has their
+// numbers.
 type editKind uint8
 
 const (
-	editSame    editKind = iota
-	editNumber           // both tokens are numbers: the difference follows
-	editReplace          // the template's token gives way to literal bytes
-	editInsert           // literal bytes before the template's token
-	editDelete           // the template's token is left out
-	editEnd              // the body ends here, whatever the template has left
+	editSame    editKind = iota // it is a token of the body, too
+	editNumber                  // both tokens are numbers: the difference follows
+	editReplace                 // the template's token gives way to literal bytes
+	editInsert                  // literal bytes before the template's token
+	editDelete                  // the template's token is left out
+	editEnd                     // the body ends here, whatever the template has left
 )
 
+// An edit is one step from a template to a body.
 type edit struct {
 	kind editKind
 	n    int // literal bytes
@@ -165,12 +173,17 @@ func (s *planning) goesOn() bool {
 const (
 	// meetPatience is how many comparisons meet makes for a plan, besides two for
 	// each token: enough for bodies that are alike, and little for those that are
-	// not.
+	// not. With 500 or 8000 the frames of testdata/recorded are the same, with 100 those
+	// of RabbitMQ are 10 % longer.
 	meetPatience = 2000
-	// meetReach is how many tokens on, in either, meet looks.
+	// meetReach is how many tokens on, in either, meet looks. With 12 the frames of
+	// RabbitMQ are 12 % longer, since its headers come and go; with 48 they are 2 %
+	// shorter, and a difference behind which nothing agrees takes 2,400 comparisons
+	// instead of 624.
 	meetReach = 24
 	// lostLimit is how many differences behind which nothing agrees it takes until
-	// the rest is compared token by token.
+	// the rest is compared token by token. With 2 the frames of testdata/recorded are
+	// 0.1 % longer, with 32 as long.
 	lostLimit = 8
 )
 

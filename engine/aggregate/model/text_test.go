@@ -62,17 +62,82 @@ func TestTextCollision(t *testing.T) {
 	}
 }
 
+const textSample = `{"sensor":"boiler-7","temperature":61.25,"pressure":1.013,"unit":"bar","state":"running","time":1717171717123}`
+
+// sample codes the k-th byte of textSample under its place and the two bytes before.
+func sample(c *Coder, m *Text, k int) {
+	const s = textSample
+	m.Byte(c, 1, [3]uint32{uint32(k), uint32(s[max(k-1, 0)]), uint32(s[max(k-2, 0)])}, s[k])
+}
+
+// What Text's comment says.
+func TestTextCost(t *testing.T) {
+	m := new(Text)
+	var c Coder
+	for _, want := range []float64{5.5, 0.55} {
+		c.Write(nil)
+		for k := range len(textSample) {
+			sample(&c, m, k)
+		}
+		about(t, "a byte", c.Cost()/float64(len(textSample)), want)
+	}
+}
+
+// An input that is right more often comes to weigh more, in its own set only, and no
+// weight goes past its limit.
+func TestTextWeights(t *testing.T) {
+	m := new(Text)
+	var c Coder
+	c.Write(nil)
+	for i := range uint32(2000) {
+		// the first context tells the byte, the second is always the same, the third always new
+		m.Byte(&c, 2, [3]uint32{i % 2, 7, i * 977}, "\x00\xff"[i%2])
+	}
+	w := m.weights[2]
+	if w[0] <= w[1] || w[0] <= w[2] || w[0] <= 0 {
+		t.Errorf("weights %v", w)
+	}
+	for set, w := range m.weights {
+		if set != 2 && w != [textInputs]int32{} {
+			t.Errorf("set %d: weights %v", set, w)
+		}
+	}
+	for range 30_000 {
+		m.Byte(&c, 0, [3]uint32{1, 1, 1}, 'x')
+	}
+	for _, w := range m.weights[0] {
+		if w > textWeightLimit || w < -textWeightLimit {
+			t.Errorf("a weight of %d", w)
+		}
+	}
+}
+
+// What is coded beside bytes leaves their Bits alone, and they its.
+func TestTextFields(t *testing.T) {
+	m := new(Text)
+	var c Coder
+	c.Write(nil)
+	m.Uint(&c, 5, 1000)
+	if m.table != [textBits]Bit{} {
+		t.Error("a number taught the model of bytes")
+	}
+	fields := m.fields
+	m.Byte(&c, 0, [3]uint32{5, 6, 7}, 'x')
+	if m.fields != fields {
+		t.Error("a byte taught the model of numbers")
+	}
+}
+
 func BenchmarkTextByte(b *testing.B) {
-	const s = `{"sensor":"boiler-7","temperature":61.25,"pressure":1.013,"unit":"bar","state":"running","time":1717171717123}`
 	m := new(Text)
 	var c Coder
 	buf := make([]byte, 0, 1<<10)
 	b.SetBytes(1)
 	for i := 0; b.Loop(); i++ {
-		k := i % len(s)
+		k := i % len(textSample)
 		if k == 0 {
 			c.Write(buf[:0])
 		}
-		m.Byte(&c, 1, [3]uint32{uint32(k), uint32(s[max(k-1, 0)]), uint32(s[max(k-2, 0)])}, s[k])
+		sample(&c, m, k)
 	}
 }

@@ -1,9 +1,19 @@
 package model
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 )
+
+// lessons returns a Bit that was taught some ones and zeros.
+func lessons(s string) (m Bit) {
+	for _, v := range s {
+		m.update(int(v - '0'))
+	}
+	return m
+}
 
 // The values of SPEC.md 3.2.
 func TestBitLearns(t *testing.T) {
@@ -18,10 +28,7 @@ func TestBitLearns(t *testing.T) {
 		{"10", 2097160},
 		{"1101", 3029221},
 	} {
-		var m Bit
-		for _, v := range tt.lessons {
-			m.update(int(v - '0'))
-		}
+		m := lessons(tt.lessons)
 		if m.p() != tt.p {
 			t.Errorf("after %q: probability %d, want %d", tt.lessons, m.p(), tt.p)
 		}
@@ -52,26 +59,6 @@ func TestBitEnds(t *testing.T) {
 	}
 }
 
-func TestInt(t *testing.T) {
-	for _, v := range []int64{0, 1, -1, 2, -2, 3, 15, 16, -17, 1 << 20, math.MaxInt32, math.MinInt32, math.MaxInt64, math.MinInt64} {
-		var c Coder
-		var w, r Int
-		c.Write(nil)
-		w.Int(&c, v)
-		w.Uint(&c, uint64(v))
-		c.Read(c.Finish())
-		if got := r.Int(&c, 0); got != v {
-			t.Errorf("signed: read %d, written %d", got, v)
-		}
-		if got := r.Uint(&c, 0); got != uint64(v) {
-			t.Errorf("unsigned: read %d, written %d", got, uint64(v))
-		}
-		if w != r {
-			t.Errorf("%d: the two ends learned different things", v)
-		}
-	}
-}
-
 func TestSymbol(t *testing.T) {
 	for n := 2; n <= 256; n *= 2 {
 		w, r := make([]Bit, n), make([]Bit, n)
@@ -86,5 +73,51 @@ func TestSymbol(t *testing.T) {
 				t.Fatalf("%d nodes: read %d, written %d", n, got, v)
 			}
 		}
+	}
+}
+
+// What Bit's and Symbol's comments say.
+func TestBitCost(t *testing.T) {
+	var c Coder
+	cost := func(code func()) float64 {
+		c.Write(nil)
+		code()
+		return c.Cost()
+	}
+	var m Bit
+	tree := make([]Bit, 256)
+	for i := 1; i <= 1000; i++ {
+		got := cost(func() { c.Bit(&m, 1) })
+		symbol := cost(func() { c.Symbol(tree, 77) })
+		if want, ok := map[int]float64{1: 1, 2: 0.26, 10: 0.038, 100: 0.0036}[i]; ok {
+			about(t, fmt.Sprintf("decision %d", i), got, want)
+			about(t, fmt.Sprintf("symbol %d", i), symbol, 8*want)
+		}
+	}
+	about(t, "the first other one", cost(func() { c.Bit(&m, 0) }), 13.5)
+
+	m, source, sum := 0, rand.New(rand.NewChaCha8([32]byte{})), 0.0
+	const n = 100_000
+	for range n {
+		v := b2i(source.IntN(100) == 0)
+		sum += cost(func() { c.Bit(&m, v) })
+	}
+	about(t, "one in a hundred", sum/n, 0.081)
+}
+
+// A reader's Bit learns what it reads, as the writer's did.
+func TestBitLearnsAtBothEnds(t *testing.T) {
+	var c Coder
+	var w, r Bit
+	c.Write(nil)
+	for _, v := range "11010001" {
+		c.Bit(&w, int(v-'0'))
+	}
+	c.Read(c.Finish())
+	for range "11010001" {
+		c.Bit(&r, 0)
+	}
+	if w != r {
+		t.Errorf("written %#x, read %#x", w, r)
 	}
 }
