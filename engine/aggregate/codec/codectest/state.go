@@ -83,7 +83,20 @@ func (c *comparison) differ(a, b reflect.Value) string {
 }
 
 func (c *comparison) differFields(p *plan, a, b reflect.Value) string {
-	for i, f := range p.fields {
+	for _, r := range p.runs {
+		if r.fields == 1 || !bytes.Equal(r.bytes(a), r.bytes(b)) {
+			if d := c.differRun(p, r, a, b); d != "" {
+				return d
+			}
+		}
+	}
+	return ""
+}
+
+// differRun compares the fields of a run one by one.
+func (c *comparison) differRun(p *plan, r run, a, b reflect.Value) string {
+	for i := r.first; i < r.first+r.fields; i++ {
+		f := p.fields[i]
 		if f == "models" && !c.models {
 			continue
 		}
@@ -99,6 +112,19 @@ type plan struct {
 	flat   bool // nothing but numbers without gaps between them, or a slice of such
 	size   uintptr
 	fields []string
+	runs   []run // of the fields
+}
+
+// A run is fields of a struct that follow one another without gaps and are flat, or
+// one field that is not.
+type run struct {
+	first, fields int
+	offset, size  uintptr
+}
+
+// bytes returns those of a run in a struct, borrowed.
+func (r run) bytes(v reflect.Value) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(v.Addr().UnsafePointer(), r.offset)), r.size)
 }
 
 var plans sync.Map // of reflect.Type: making one takes longer than most comparisons
@@ -114,7 +140,14 @@ func planOf(t reflect.Type) *plan {
 		p.flat, p.size = flat(t.Elem()), t.Elem().Size()
 	case reflect.Struct:
 		for i := range t.NumField() {
-			p.fields = append(p.fields, t.Field(i).Name)
+			f := t.Field(i)
+			p.fields = append(p.fields, f.Name)
+			if n := len(p.runs); n > 0 && flat(f.Type) && flat(t.Field(i-1).Type) && p.runs[n-1].offset+p.runs[n-1].size == f.Offset {
+				p.runs[n-1].fields++
+				p.runs[n-1].size += f.Type.Size()
+			} else {
+				p.runs = append(p.runs, run{i, 1, f.Offset, f.Type.Size()})
+			}
 		}
 	}
 	plans.Store(t, p)
