@@ -134,7 +134,10 @@ const (
 	ackOther = 5 // a difference to last time follows
 )
 
-// predictAck returns the acknowledgement number that way means.
+// predictAck returns the acknowledgement number that way means. Where the other side's
+// last segments ended at 900, 800 and 700, the ways are 900, 800, 700, none, and what
+// the flow acknowledged last time: an acknowledgement of every second segment is way 0
+// each time, one that lags behind by a segment way 1 each time.
 func (s *state) predictAck(f *context, way int) (uint32, bool) {
 	v := s.view(f)
 	switch {
@@ -148,6 +151,8 @@ func (s *state) predictAck(f *context, way int) (uint32, bool) {
 	return 0, false
 }
 
+// codeAck codes the acknowledgement number: where one of the other side's last segments
+// ended, mostly the newest.
 func (x *codec) codeAck(g *Group) error {
 	x.codeWays(len(g.Members), ways{
 		column: &x.models.ack[g.payload], explicit: &x.models.ackOther[g.payload], other: ackOther,
@@ -168,7 +173,7 @@ type ways struct {
 	base     func(i int) uint32
 }
 
-// way returns the first way that fits the i-th member's field.
+// way returns the first way that fits the i-th member's field, other where none does.
 func (w *ways) way(i int) int {
 	for way := range w.other {
 		if v, ok := w.predict(i, way); ok && v == *w.field(i) {

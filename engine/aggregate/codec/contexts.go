@@ -3,7 +3,8 @@ package codec
 import "sheaf/parsers"
 
 // codeContext codes a new context: its CID, and its addresses and ports as those
-// of the flow in the other direction, turned round, or against the newest.
+// of the flow in the other direction, turned round, or against the newest. A broker's
+// SYN-ACK so costs a few bits for its whole address, behind the SYN that the peer sent.
 func (x *codec) codeContext(kind Kind, mb *Member) error {
 	md := &x.models
 	reuse := x.coder.Bool(&md.reuse, mb.cid.place() < uint32(len(x.contexts)))
@@ -59,7 +60,9 @@ func (x *codec) enterContext(c CID, f *context) {
 	x.marks = append(x.marks, 0)
 }
 
-// codeKey codes addresses, ports and protocol against those of the newest flow.
+// codeKey codes addresses, ports and protocol against those of the newest flow: behind
+// 10.1.0.7:40312 to 10.2.0.10:1883 the next client, 10.1.0.8:51840, is one byte of a
+// difference of 1, 16 bits of port, and a dozen decisions that the rest is the same.
 func (x *codec) codeKey(kind Kind, key *parsers.FlowKey) {
 	md := &x.models
 	old := &x.newest

@@ -78,8 +78,8 @@ func orFirst(n layoutNumber) layoutNumber {
 }
 
 // codeLayouts codes the members' layouts: mostly as last time, else one that
-// followed the same layout before, else one of the table, else a new one. From
-// then on the members have entries.
+// followed the same layout before, as that of data follows the one of a SYN, else one of
+// the table, else a new one. From then on the members have entries.
 func (x *codec) codeLayouts(g *Group) error {
 	res := x.column(len(g.Members))
 	for i := range g.Members {

@@ -2,7 +2,10 @@ package codec
 
 import "gvisor.dev/gvisor/pkg/tcpip/seqnum"
 
-// learn brings the contexts and the set that a group belongs to up to date with it.
+// learn brings the contexts and the set that a group belongs to up to date with it. What
+// later decisions of the same group look at has been learned at once, beside the code:
+// contexts and lists of members, templates and bodies, layouts, counters and texts, and
+// the offsets of TSvals.
 func (x *codec) learn(g *Group) {
 	if g.Kind == Verbatim {
 		return

@@ -1,7 +1,9 @@
 package codec
 
 // codeMembers codes who gets a group of several: candidates, with gaps, and then the
-// members that are none of them, one by one.
+// members that are none of them, one by one. A message for all hundred flows of its
+// template's set takes the source, one decision that all are there, and one that no
+// other is: less than a bit together.
 func (x *codec) codeMembers(g *Group) error {
 	md := &x.models
 	g.source = memberSource(x.coder.Symbol(md.source[g.payload][:], uint32(g.source)))
@@ -56,7 +58,9 @@ func (x *codec) listMember(g *Group, i int, cid CID) error {
 	return nil
 }
 
-// codeMember codes the i-th member by its CID, and its context where it is new.
+// codeMember codes the i-th member by its CID, and its context where it is new. The CID
+// is mostly the one that was listed behind the last member's last time: where 4, 9, 2
+// were listed once, 4 and then 9 predict 2.
 func (x *codec) codeMember(g *Group, i int) error {
 	md := &x.models
 	mb := g.member(i)
@@ -81,12 +85,17 @@ func (x *codec) codeMember(g *Group, i int) error {
 		return invalid("member listed twice")
 	}
 	mb.context = f
-	x.mark(mb.cid)
-	if last != nil {
-		last.next[g.payload] = mb.cid
-	}
-	x.lastMember[g.payload] = mb.cid
+	x.learnMember(g, mb.cid, last)
 	return nil
+}
+
+// learnMember notes that a flow is listed in the group at hand, and behind which one.
+func (x *codec) learnMember(g *Group, c CID, last *context) {
+	x.mark(c)
+	if last != nil {
+		last.next[g.payload] = c
+	}
+	x.lastMember[g.payload] = c
 }
 
 // marked tells whether a flow has been listed in the group at hand.

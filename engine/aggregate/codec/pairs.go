@@ -75,6 +75,9 @@ func (e *Encoder) reverse(key *parsers.FlowKey) peerCID {
 	return peer
 }
 
+// Each frame begins with the pairs found since the last one (codePairs). Most need
+// none: a flow that answers is announced as the reverse of the one it answers.
+
 // valid drops the pairs whose flows have changed since they were found. The others are
 // pairs from now on, so that a flow that was found twice is in one of them only.
 func (e *Encoder) valid(pairs []pair) []pair {

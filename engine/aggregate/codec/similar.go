@@ -48,6 +48,12 @@ type templateNotes struct {
 	alike [3]uint64
 }
 
+// Which bodies are alike is judged before anything of them is coded. A span belongs to
+// the template of its key: of its protocol, name and event, as the criteria say, such as
+// all PUBLISH of one topic. Where there is none yet, the first body is compared with the
+// newest of its name and length, of its name, or of its length. Bytes of which no
+// protocol knows anything are compared with what begins like them.
+
 // Expected returns how many flows got the last messages like those of a group that is
 // still being filled: as many are expected in it. It is 0 where nothing is known.
 func (e *Encoder) Expected(g *Group) int {

@@ -120,7 +120,9 @@ const (
 	tsecrOther = 4 // a difference to the newest, or to last time, follows
 )
 
-// predictTSecr returns the TSecr that way means.
+// predictTSecr returns the TSecr that way means. Where the other side's last segments
+// ended at 900 with a TSval of 50 and at 800 with 41, an acknowledgement of 900 has a
+// TSecr of 50 (tsecrEdge) or, where the host delayed it, of 41 (tsecrOlder).
 func (s *state) predictTSecr(mb *Member, way int) (uint32, bool) {
 	f := mb.context
 	v := s.view(f)
