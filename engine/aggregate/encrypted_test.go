@@ -17,13 +17,13 @@ func records(n int) (list [][]byte) {
 	for round := range n {
 		for i := range clients {
 			s := &clients[i]
-			s.client, s.port, s.down, s.flags, s.window = i, 40000+i, true, 0x18, 500
-			s.payload = make([]byte, 5+60+(round*13+i)%90)
-			random.Read(s.payload)
-			copy(s.payload, "\x17\x03\x03")
-			binary.BigEndian.PutUint16(s.payload[3:], uint16(len(s.payload)-5))
-			list = append(list, s.packet())
-			s.seq += uint32(len(s.payload))
+			s.Client, s.Port, s.Down, s.Flags, s.Window = i, 40000+i, true, 0x18, 500
+			s.Payload = make([]byte, 5+60+(round*13+i)%90)
+			random.Read(s.Payload)
+			copy(s.Payload, "\x17\x03\x03")
+			binary.BigEndian.PutUint16(s.Payload[3:], uint16(len(s.Payload)-5))
+			list = append(list, s.Packet())
+			s.Seq += uint32(len(s.Payload))
 		}
 	}
 	return list

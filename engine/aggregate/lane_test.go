@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 )
 
@@ -20,10 +21,10 @@ func body(round int) string {
 // subscribers, and their acknowledgements, are a frame each of a few bytes.
 func TestFanoutCostsLittle(t *testing.T) {
 	p := newPair(t, Config{})
-	f := newFanout(100)
+	f := codectest.NewFanout(100)
 	step := func() {
-		f.send(func(int) []byte { return publish("plant/4/alarms", body(f.round), 0) }, p.run)
-		p.due(f.now + 40*time.Millisecond)
+		f.Send(func(int) []byte { return codectest.Publish("plant/4/alarms", body(f.Round), 0) }, p.run)
+		p.due(f.Now + 40*time.Millisecond)
 	}
 	for range 20 {
 		step()
@@ -51,10 +52,10 @@ func TestFanoutCostsLittle(t *testing.T) {
 // once each flow's counter is known.
 func TestHolesArePredicted(t *testing.T) {
 	p := newPair(t, Config{})
-	f := newFanout(50)
+	f := codectest.NewFanout(50)
 	step := func() {
-		f.send(func(i int) []byte { return publish("a/b", body(f.round), 1+i*11+f.round) }, p.run)
-		p.due(f.now + 40*time.Millisecond)
+		f.Send(func(i int) []byte { return codectest.Publish("a/b", body(f.Round), 1+i*11+f.Round) }, p.run)
+		p.due(f.Now + 40*time.Millisecond)
 	}
 	for range 10 {
 		step()
@@ -72,9 +73,9 @@ func TestSameInputSameFrames(t *testing.T) {
 	run := func() []byte {
 		p := newPair(t, Config{})
 		var all []byte
-		f := newFanout(30)
+		f := codectest.NewFanout(30)
 		for range 30 {
-			f.send(func(i int) []byte { return publish(fmt.Sprint("t/", i%3), body(f.round), i) }, func(d int, now time.Duration, b []byte) {
+			f.Send(func(i int) []byte { return codectest.Publish(fmt.Sprint("t/", i%3), body(f.Round), i) }, func(d int, now time.Duration, b []byte) {
 				p.run(d, now, b)
 				all = append(all, p.frame...)
 			})
@@ -87,7 +88,7 @@ func TestSameInputSameFrames(t *testing.T) {
 }
 
 func TestSteadyStateDoesNotAllocate(t *testing.T) {
-	message := func(round int) []byte { return publish("plant/4/alarms", body(round), 5+round) }
+	message := func(round int) []byte { return codectest.Publish("plant/4/alarms", body(round), 5+round) }
 	t.Run("MQTT", func(t *testing.T) {
 		steady(t, func(_, round int) []byte { return message(round) })
 	})
@@ -101,23 +102,23 @@ func TestSteadyStateDoesNotAllocate(t *testing.T) {
 func steady(t *testing.T, payload func(i, round int) []byte) {
 	t.Helper()
 	p := newPair(t, Config{})
-	f := newFanout(64)
+	f := codectest.NewFanout(64)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the collector's own are not ours
 	var packets [2][][]byte
 	round := func() {
 		for d := range packets {
 			packets[d] = packets[d][:0]
 		}
-		f.send(func(i int) []byte { return payload(i, f.round) },
+		f.Send(func(i int) []byte { return payload(i, f.Round) },
 			func(d int, _ time.Duration, b []byte) { packets[d] = append(packets[d], b) })
 	}
 	var frame []byte
 	carry := func() {
 		for d := range packets {
 			for _, b := range packets[d] {
-				p.ends[d].Merger.Add(f.now, b)
+				p.ends[d].Merger.Add(f.Now, b)
 			}
-			frame = p.ends[d].Merger.Flush(frame[:0], f.now, FlushEnd)
+			frame = p.ends[d].Merger.Flush(frame[:0], f.Now, FlushEnd)
 			if _, _, err := p.ends[1-d].Expander.Expand(frame); err != nil {
 				t.Fatal(err)
 			}
@@ -157,10 +158,10 @@ func TestMemoryPerFlow(t *testing.T) {
 	before := heap()
 	for i := range n {
 		now := time.Duration(i) * 10 * time.Microsecond
-		s := segment{client: i % 65536, port: i / 65536, down: true, flags: 0x18, window: 64, seq: uint32(i), ack: 7, tsval: uint32(i + 1), payload: publish("a", "b", 0)}
-		p.run(1, now, s.packet())
-		a := segment{client: s.client, port: s.port, flags: 0x10, window: 64, seq: 7, ack: uint32(i) + uint32(len(s.payload)), tsval: 9, tsecr: s.tsval}
-		p.run(0, now, a.packet())
+		s := segment{Client: i % 65536, Port: i / 65536, Down: true, Flags: 0x18, Window: 64, Seq: uint32(i), Ack: 7, TSval: uint32(i + 1), Payload: codectest.Publish("a", "b", 0)}
+		p.run(1, now, s.Packet())
+		a := segment{Client: s.Client, Port: s.Port, Flags: 0x10, Window: 64, Seq: 7, Ack: uint32(i) + uint32(len(s.Payload)), TSval: 9, TSecr: s.TSval}
+		p.run(0, now, a.Packet())
 	}
 	p.due(time.Hour)
 	// both gateways' memory together, and two directions of each flow
@@ -174,14 +175,14 @@ func TestMemoryPerFlow(t *testing.T) {
 
 func TestBrokenFramesEndTheEpoch(t *testing.T) {
 	frames := func(p *pair, n int) (out [][]byte) {
-		f := newFanout(3)
+		f := codectest.NewFanout(3)
 		for range n {
-			f.send(func(i int) []byte { return publish("a/b", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+			f.Send(func(i int) []byte { return codectest.Publish("a/b", body(f.Round), 0) }, func(d int, now time.Duration, b []byte) {
 				if d == 1 {
 					p.ends[1].Merger.Add(now, b)
 				}
 			})
-			out = append(out, p.ends[1].Merger.Flush(nil, f.now, FlushEnd))
+			out = append(out, p.ends[1].Merger.Flush(nil, f.Now, FlushEnd))
 		}
 		return out
 	}
@@ -250,10 +251,10 @@ func TestConfig(t *testing.T) {
 func TestSimilarity(t *testing.T) {
 	cost := func(by Similarity) (int, *Stats) {
 		p := newPair(t, Config{Similarity: by})
-		f := newFanout(8)
+		f := codectest.NewFanout(8)
 		for range 40 {
-			f.send(func(i int) []byte { return publish(fmt.Sprint("dev/", i), body(f.round*3+i), 0) }, p.run)
-			p.due(f.now + 40*time.Millisecond)
+			f.Send(func(i int) []byte { return codectest.Publish(fmt.Sprint("dev/", i), body(f.Round*3+i), 0) }, p.run)
+			p.due(f.Now + 40*time.Millisecond)
 		}
 		return p.bytes[1], p.ends[1].Merger.Stats()
 	}
@@ -273,7 +274,7 @@ func TestSimilarity(t *testing.T) {
 // behind: large ones, unlike their template, between small ones that are alike.
 func TestUnlikeBodies(t *testing.T) {
 	p := newPair(t, Config{})
-	s := segment{client: 1, flags: 0x18, window: 5}
+	s := segment{Client: 1, Flags: 0x18, Window: 5}
 	for i := range 300 {
 		text := body(i)
 		if i%3 != 0 {
@@ -283,9 +284,9 @@ func TestUnlikeBodies(t *testing.T) {
 			}
 			text = string(noise)
 		}
-		s.payload = publish("t/"+fmt.Sprint(i%2), text, i)
-		p.run(0, time.Duration(i)*time.Millisecond, s.packet())
-		s.seq += uint32(len(s.payload))
+		s.Payload = codectest.Publish("t/"+fmt.Sprint(i%2), text, i)
+		p.run(0, time.Duration(i)*time.Millisecond, s.Packet())
+		s.Seq += uint32(len(s.Payload))
 	}
 	p.due(time.Hour)
 }
@@ -293,11 +294,11 @@ func TestUnlikeBodies(t *testing.T) {
 // Where nothing goes back by itself, a report tells how far the peer has come.
 func TestReport(t *testing.T) {
 	p := newPair(t, Config{})
-	s := segment{client: 1, flags: 0x18, window: 5, payload: []byte("abc")}
+	s := segment{Client: 1, Flags: 0x18, Window: 5, Payload: []byte("abc")}
 	for range 5 {
-		p.add(0, 0, s.packet())
+		p.add(0, 0, s.Packet())
 		p.flush(0, 0)
-		s.seq += 3
+		s.Seq += 3
 	}
 	if got := p.ends[0].Outstanding(); got != 5 {
 		t.Errorf("%d frames outstanding", got)
@@ -319,7 +320,7 @@ func TestReport(t *testing.T) {
 	if got := p.ends[1].Merger.Unreported(); got != 0 {
 		t.Errorf("%d frames unreported after the report", got)
 	}
-	p.add(0, 0, s.packet())
+	p.add(0, 0, s.Packet())
 	p.flush(0, 0)
 }
 
@@ -327,17 +328,17 @@ func TestReport(t *testing.T) {
 // put right in a few rounds: what is left is where the clock ticks.
 func TestTimestampsAreAligned(t *testing.T) {
 	p := newPair(t, Config{})
-	f := newFanout(60)
-	for i := range f.flows { // opened over 9 ms, in one frame
-		s := f.flows[i]
-		p.add(1, 0, segment{client: s.client, port: s.port, down: true, flags: 0x12, seq: s.seq - 1, ack: s.ack, tsval: s.tsval + uint32(i*7%10), tsecr: 1}.packet())
+	f := codectest.NewFanout(60)
+	for i := range f.Flows { // opened over 9 ms, in one frame
+		s := f.Flows[i]
+		p.add(1, 0, segment{Client: s.Client, Port: s.Port, Down: true, Flags: 0x12, Seq: s.Seq - 1, Ack: s.Ack, TSval: s.TSval + uint32(i*7%10), TSecr: 1}.Packet())
 	}
 	p.flush(1, 9*time.Millisecond)
 	cost := func(rounds int) float64 {
 		before := p.bytes[1]
 		for range rounds {
-			f.send(func(int) []byte { return publish("plant/4/alarms", body(f.round), 0) }, p.run)
-			p.due(f.now + 40*time.Millisecond)
+			f.Send(func(int) []byte { return codectest.Publish("plant/4/alarms", body(f.Round), 0) }, p.run)
+			p.due(f.Now + 40*time.Millisecond)
 		}
 		return float64(p.bytes[1]-before) / float64(rounds)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/parsers"
 )
 
@@ -36,8 +37,8 @@ func publishers(t *testing.T, n, rounds, warm int, payload func(i, round int) []
 	flows := make([]segment, n)
 	for i := range flows {
 		flows[i] = segment{
-			client: i, port: i, flags: 0x18, window: 64, seq: uint32(i) * 7919, ack: 5,
-			id: uint16(i * 31), tsval: uint32(i)*65537 + 1, tsecr: uint32(i)*257 + 1,
+			Client: i, Port: i, Flags: 0x18, Window: 64, Seq: uint32(i) * 7919, Ack: 5,
+			ID: uint16(i * 31), TSval: uint32(i)*65537 + 1, TSecr: uint32(i)*257 + 1,
 		}
 	}
 	before := 0
@@ -54,13 +55,13 @@ func publishers(t *testing.T, n, rounds, warm int, payload func(i, round int) []
 				b = []byte("GET /mqtt HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n")
 			}
 			for len(b) > 0 {
-				s.payload = b[:min(len(b), 1448)]
-				b = b[len(s.payload):]
+				s.Payload = b[:min(len(b), 1448)]
+				b = b[len(s.Payload):]
 				out := *s
-				out.tsval += uint32(now / ms)
-				p.run(0, now, out.packet())
-				s.seq += uint32(len(s.payload))
-				s.id++
+				out.TSval += uint32(now / ms)
+				p.run(0, now, out.Packet())
+				s.Seq += uint32(len(s.Payload))
+				s.ID++
 			}
 		}
 		p.due(now + 50*ms)
@@ -70,7 +71,7 @@ func publishers(t *testing.T, n, rounds, warm int, payload func(i, round int) []
 
 // reading is telemetry that looks alike: of a device, with values that move.
 func reading(i, round int) []byte {
-	return publish(fmt.Sprintf("site/1/dev/%d/telemetry", i), fmt.Sprintf(
+	return codectest.Publish(fmt.Sprintf("site/1/dev/%d/telemetry", i), fmt.Sprintf(
 		`{"dev":"dev-%04d","seq":%d,"t":%d.%d,"bat":%d,"st":"ok"}`, i, round, 20+(i+round)%3, (i*7+round*3)%10, 97-round/20), 1+round)
 }
 
@@ -87,7 +88,7 @@ func TestMasksCostTheirKeys(t *testing.T) {
 	}{
 		{"telemetry", reading, 5},
 		{"acknowledgements", ack, 5},
-		{"over several segments", func(i, _ int) []byte { return publish(fmt.Sprint("dev/", i), large, 0) }, 6},
+		{"over several segments", func(i, _ int) []byte { return codectest.Publish(fmt.Sprint("dev/", i), large, 0) }, 6},
 	} {
 		plain := publishers(t, 20, 60, 20, func(i, round int) []byte { return frame(0, tt.payload(i, round)) })
 		masked := publishers(t, 20, 60, 20, func(i, round int) []byte { return frame(key(), tt.payload(i, round)) })
@@ -126,9 +127,9 @@ func TestMaskedStreamsComeThrough(t *testing.T) {
 		for client := range rapid.IntRange(1, 3).Draw(t, "clients") {
 			var stream []byte
 			for range rapid.IntRange(1, 12).Draw(t, "frames") {
-				m := publish("a/b", strings.Repeat("body ", rapid.IntRange(0, 60).Draw(t, "size")), rapid.IntRange(0, 3).Draw(t, "id"))
+				m := codectest.Publish("a/b", strings.Repeat("body ", rapid.IntRange(0, 60).Draw(t, "size")), rapid.IntRange(0, 3).Draw(t, "id"))
 				if rapid.Bool().Draw(t, "two") {
-					m = append(m, publish("c", "other", 0)...)
+					m = append(m, codectest.Publish("c", "other", 0)...)
 				}
 				b := frame(rapid.Uint32().Draw(t, "key"), m)
 				if rapid.IntRange(0, 9).Draw(t, "damage") == 0 {
@@ -136,21 +137,21 @@ func TestMaskedStreamsComeThrough(t *testing.T) {
 				}
 				stream = append(stream, b...)
 			}
-			s := segment{client: client, flags: 0x18, window: 64, ack: 1, tsval: 5, tsecr: 6}
+			s := segment{Client: client, Flags: 0x18, Window: 64, Ack: 1, TSval: 5, TSecr: 6}
 			for at := 0; at < len(stream); {
 				end := min(len(stream), at+rapid.SampledFrom([]int{1, 2, 5, 7, 40, 200, 1448}).Draw(t, "piece"))
 				out := s
-				out.seq, out.payload = uint32(at), stream[at:end]
+				out.Seq, out.Payload = uint32(at), stream[at:end]
 				now += 300 * time.Microsecond
 				switch rapid.IntRange(0, 9).Draw(t, "fate") {
 				case 0: // lost
 				case 1: // again, and more with it
-					p.run(0, now, out.packet())
+					p.run(0, now, out.Packet())
 					back := rapid.IntRange(0, at).Draw(t, "back")
-					out.seq, out.payload = uint32(back), stream[back:end]
+					out.Seq, out.Payload = uint32(back), stream[back:end]
 					fallthrough
 				default:
-					p.run(0, now, out.packet())
+					p.run(0, now, out.Packet())
 				}
 				at = end
 			}

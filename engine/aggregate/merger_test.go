@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/parsers/builtin"
 )
 
@@ -17,16 +18,16 @@ type moment struct {
 }
 
 func ack(client int, seq uint32) segment {
-	return segment{client: client, flags: 0x10, seq: 1, ack: seq, window: 5}
+	return segment{Client: client, Flags: 0x10, Seq: 1, Ack: seq, Window: 5}
 }
 
 func data(client int, body string) segment {
-	return segment{client: client, flags: 0x18, seq: uint32(len(body)), payload: publish("t/"+body, body, 0)}
+	return segment{Client: client, Flags: 0x18, Seq: uint32(len(body)), Payload: codectest.Publish("t/"+body, body, 0)}
 }
 
 func TestDeadline(t *testing.T) {
-	flag := func(f uint8) segment { return segment{client: 1, flags: f} }
-	mqtt := func(b ...byte) segment { return segment{client: 1, flags: 0x18, payload: b} }
+	flag := func(f uint8) segment { return segment{Client: 1, Flags: f} }
+	mqtt := func(b ...byte) segment { return segment{Client: 1, Flags: 0x18, Payload: b} }
 	tests := []struct {
 		name  string
 		in    []moment
@@ -62,7 +63,7 @@ func TestDeadline(t *testing.T) {
 			}
 			m := &l.Merger
 			for _, in := range tt.in {
-				m.Add(in.at, in.packet())
+				m.Add(in.at, in.Packet())
 			}
 			at, why, ok := m.Deadline()
 			if ok == tt.quiet || ok && (at != tt.at || why != tt.why) {
@@ -72,7 +73,7 @@ func TestDeadline(t *testing.T) {
 	}
 	t.Run("ICMP", func(t *testing.T) {
 		l, _ := NewLane(Config{Registry: builtin.Registry()})
-		l.Merger.Add(3*ms, icmp())
+		l.Merger.Add(3*ms, codectest.ICMP())
 		if at, why, _ := l.Merger.Deadline(); at != 3*ms || why != FlushUrgent {
 			t.Errorf("a ping is due at %v for %v", at, why)
 		}
@@ -88,7 +89,7 @@ func TestConnectsShareFrames(t *testing.T) {
 	client := 0
 	connect := func(now time.Duration) time.Duration {
 		client++
-		m.Add(now, segment{client: client, flags: flagSYN}.packet())
+		m.Add(now, segment{Client: client, Flags: flagSYN}.Packet())
 		at, why, _ := m.Deadline()
 		if why != FlushUrgent {
 			t.Fatalf("a connect at %v is due for %v", now, why)
@@ -119,12 +120,12 @@ func TestConnectsShareFrames(t *testing.T) {
 }
 
 // knownSet is a fan-out to ten whose set is known.
-func knownSet(t *testing.T) (*pair, *fanout) {
+func knownSet(t *testing.T) (*pair, *codectest.Fanout) {
 	p := newPair(t, Config{})
-	f := newFanout(10)
+	f := codectest.NewFanout(10)
 	for range 3 {
-		f.send(func(int) []byte { return publish("t", body(f.round), 0) }, p.run)
-		p.due(f.now + 40*ms)
+		f.Send(func(int) []byte { return codectest.Publish("t", body(f.Round), 0) }, p.run)
+		p.due(f.Now + 40*ms)
 	}
 	return p, f
 }
@@ -134,7 +135,7 @@ func TestComplete(t *testing.T) {
 	p, f := knownSet(t)
 	m := &p.ends[1].Merger
 	n := 0
-	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+	f.Send(func(int) []byte { return codectest.Publish("t", body(f.Round), 0) }, func(d int, now time.Duration, b []byte) {
 		if d == 0 {
 			return
 		}
@@ -158,7 +159,7 @@ func TestSingletons(t *testing.T) {
 		t.Helper()
 		now += after
 		n++
-		m.Add(now, data(1, fmt.Sprint("reading ", n)).packet())
+		m.Add(now, data(1, fmt.Sprint("reading ", n)).Packet())
 		at, why, _ := m.Deadline()
 		if at != now+want {
 			t.Errorf("segment %d is due after %v for %v, expected %v", n, at-now, why, want)
@@ -178,8 +179,8 @@ func TestSingletons(t *testing.T) {
 	send(100*ms, ms)
 	// two of them share a frame
 	now += 100 * ms
-	m.Add(now, data(1, "x").packet())
-	m.Add(now, data(2, "y").packet())
+	m.Add(now, data(1, "x").Packet())
+	m.Add(now, data(2, "y").Packet())
 	if at, why, _ := m.Deadline(); at != now+5*ms || why != FlushWindow {
 		t.Errorf("two are due after %v for %v", at-now, why)
 	}
@@ -192,12 +193,12 @@ func TestSingletonBesideASet(t *testing.T) {
 	p, f := knownSet(t)
 	m := &p.ends[1].Merger
 	n := 0
-	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+	f.Send(func(int) []byte { return codectest.Publish("t", body(f.Round), 0) }, func(d int, now time.Duration, b []byte) {
 		if d == 0 {
 			return
 		}
 		if n++; n == 5 {
-			m.Add(now, data(77, "something else").packet())
+			m.Add(now, data(77, "something else").Packet())
 		}
 		m.Add(now, b)
 		if at, why, _ := m.Deadline(); (at == now && why == FlushComplete) != (n == 10) {
@@ -218,7 +219,7 @@ func testHalf(t *testing.T, way int) {
 	p, f := knownSet(t)
 	m := &p.ends[way].Merger
 	n := 0
-	f.send(func(int) []byte { return publish("t", body(f.round), 0) }, func(d int, now time.Duration, b []byte) {
+	f.Send(func(int) []byte { return codectest.Publish("t", body(f.Round), 0) }, func(d int, now time.Duration, b []byte) {
 		if d != way {
 			if way == 0 { // what is acknowledged has to arrive
 				p.run(d, now, b)
@@ -245,12 +246,12 @@ func testHalf(t *testing.T, way int) {
 
 func TestFull(t *testing.T) {
 	p := newPair(t, Config{})
-	s := segment{client: 1, flags: 0x18}
+	s := segment{Client: 1, Flags: 0x18}
 	n := 0
 	for ; ; n++ {
-		s.payload = []byte(fmt.Sprintf("%1400d", n*n*7919))
-		p.add(0, 0, s.packet())
-		s.seq += 1400
+		s.Payload = []byte(fmt.Sprintf("%1400d", n*n*7919))
+		p.add(0, 0, s.Packet())
+		s.Seq += 1400
 		if _, why, _ := p.ends[0].Merger.Deadline(); why == FlushFull {
 			break
 		}
@@ -268,12 +269,12 @@ func TestOrderWithinFlow(t *testing.T) {
 	a, b := ack(1, 5), ack(2, 5)
 	d := data(1, "x")
 	for _, s := range []segment{a, d, a, b, d, d} {
-		p.add(0, 0, s.packet())
+		p.add(0, 0, s.Packet())
 	}
-	bad := a.packet()
+	bad := a.Packet()
 	bad[3]++ // the length is wrong: nobody can tell what it is
 	p.add(0, 0, bad)
-	p.add(0, 0, a.packet())
+	p.add(0, 0, a.Packet())
 	p.flush(0, 0)
 	if got := p.ends[0].Merger.Stats().Verbatim; got != 1 {
 		t.Errorf("%d packets verbatim", got)
@@ -287,7 +288,7 @@ func TestWaits(t *testing.T) {
 	for frame, want := range []time.Duration{5 + 3 + 1, 2 * (5 + 3 + 1)} {
 		begin := time.Duration(frame+1) * time.Second
 		for i := range 3 {
-			m.Add(begin+time.Duration(i)*2*ms, data(i+1, "a").packet())
+			m.Add(begin+time.Duration(i)*2*ms, data(i+1, "a").Packet())
 		}
 		m.Flush(nil, begin+5*ms, FlushWindow)
 		m.Report(nil, begin+9*ms) // in which nothing waited
@@ -299,12 +300,12 @@ func TestWaits(t *testing.T) {
 
 func TestStatsAddUp(t *testing.T) {
 	p := newPair(t, Config{})
-	f := newFanout(20)
+	f := codectest.NewFanout(20)
 	for range 30 {
-		f.send(func(i int) []byte { return publish(fmt.Sprint("t/", i%4), body(f.round), i%2) }, p.run)
+		f.Send(func(i int) []byte { return codectest.Publish(fmt.Sprint("t/", i%4), body(f.Round), i%2) }, p.run)
 	}
-	p.add(1, f.now, []byte{0x45, 1, 2})
-	p.flush(1, f.now)
+	p.add(1, f.Now, []byte{0x45, 1, 2})
+	p.flush(1, f.Now)
 	p.due(time.Hour)
 	for d := range p.ends {
 		s := p.ends[d].Merger.Stats()

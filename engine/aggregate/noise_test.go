@@ -9,21 +9,22 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 	"sheaf/parsers/builtin"
 )
 
 // datagram makes a UDP packet without a checksum of a segment.
-func (s segment) datagram() []byte {
-	s.tsval, s.tsecr = 0, 0
-	b := s.packet()
-	b = append(b[:28], s.payload...)
+func datagram(s segment) []byte {
+	s.TSval, s.TSecr = 0, 0
+	b := s.Packet()
+	b = append(b[:28], s.Payload...)
 	b[9] = 17
 	binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 	binary.BigEndian.PutUint16(b[24:], uint16(len(b)-20))
 	b[26], b[27] = 0, 0
-	fixIP(b)
+	codectest.FixIP(b)
 	return b
 }
 
@@ -35,14 +36,14 @@ func noisy(n, least, most int, head string, packet func(segment) []byte) (list [
 	var flows [20]segment
 	for i := range n {
 		s := &flows[i%len(flows)]
-		s.client, s.port, s.flags, s.window = i%len(flows), i%len(flows), 0x18, 500
-		s.payload = append(make([]byte, 0, most), head...)
-		s.payload = s.payload[:max(len(head), least+random.IntN(most-least+1))]
-		source.Read(s.payload[len(head):])
-		payload += len(s.payload)
+		s.Client, s.Port, s.Flags, s.Window = i%len(flows), i%len(flows), 0x18, 500
+		s.Payload = append(make([]byte, 0, most), head...)
+		s.Payload = s.Payload[:max(len(head), least+random.IntN(most-least+1))]
+		source.Read(s.Payload[len(head):])
+		payload += len(s.Payload)
 		list = append(list, packet(*s))
-		s.seq += uint32(len(s.payload))
-		s.id++
+		s.Seq += uint32(len(s.Payload))
+		s.ID++
 	}
 	return list, payload
 }
@@ -57,7 +58,7 @@ const contextCost = 24
 
 // TestNoise holds that what looks random, of whatever size, costs what it is.
 func TestNoise(t *testing.T) {
-	for name, packet := range map[string]func(segment) []byte{"tcp": segment.packet, "udp": segment.datagram} {
+	for name, packet := range map[string]func(segment) []byte{"tcp": segment.Packet, "udp": datagram} {
 		for _, size := range []struct{ least, most int }{{1, 11}, {12, 20}, {20, 60}, {60, 140}, {120, 400}, {400, 1400}, {1, 1400}} {
 			for _, each := range []int{1, 20} {
 				t.Run(fmt.Sprintf("%s/%d-%d/%d a frame", name, size.least, size.most, each), func(t *testing.T) {
@@ -90,18 +91,18 @@ func TestNoiseMixes(t *testing.T) {
 		for round := range rounds {
 			for i := range flows {
 				s := &flows[i]
-				s.client, s.port, s.flags, s.window = i, 5000+i, 0x18, 500
-				s.payload = make([]byte, rapid.IntRange(1, 1400).Draw(t, "size"))
-				source.Read(s.payload)
-				payload += len(s.payload)
+				s.Client, s.Port, s.Flags, s.Window = i, 5000+i, 0x18, 500
+				s.Payload = make([]byte, rapid.IntRange(1, 1400).Draw(t, "size"))
+				source.Read(s.Payload)
+				payload += len(s.Payload)
 				packets++
 				if i%2 == 0 {
-					p.add(0, 0, s.packet())
+					p.add(0, 0, s.Packet())
 				} else {
-					p.add(0, 0, s.datagram())
+					p.add(0, 0, datagram(*s))
 				}
-				s.seq += uint32(len(s.payload))
-				s.id++
+				s.Seq += uint32(len(s.Payload))
+				s.ID++
 			}
 			p.flush(0, time.Duration(round)*ms)
 		}
@@ -142,7 +143,7 @@ func TestNoiseBehind(t *testing.T) {
 			return b
 		}, parsers.NewRegistry(), 30, 90, 0.95},
 		{"messages", func(i, n int) []byte {
-			return publish(fmt.Sprintf("site/plant/line%d/data", i%20), string(fill("", n)), 0)
+			return codectest.Publish(fmt.Sprintf("site/plant/line%d/data", i%20), string(fill("", n)), 0)
 		}, builtin.Registry(), 20, 200, 0.95},
 		{"masked", func(i, n int) []byte {
 			text := fmt.Sprintf(`{"device":"sensor-%d","temp":%d.%d,"humidity":%d,"status":"ok","seq":%d,"more":%d}`, i%20, 15+i*7%20, i%10, 40+i%30, i, random.Uint32())
@@ -160,12 +161,12 @@ func TestNoiseBehind(t *testing.T) {
 			payload := 0
 			for i := range 4000 {
 				s := &flows[i%20]
-				s.client, s.port, s.flags, s.window = i%20, i%20, 0x18, 500
-				s.payload = tt.payload(i, tt.least+random.IntN(tt.n))
-				payload += len(s.payload)
-				p.add(0, time.Duration(i)*ms, s.packet())
-				s.seq += uint32(len(s.payload))
-				s.id++
+				s.Client, s.Port, s.Flags, s.Window = i%20, i%20, 0x18, 500
+				s.Payload = tt.payload(i, tt.least+random.IntN(tt.n))
+				payload += len(s.Payload)
+				p.add(0, time.Duration(i)*ms, s.Packet())
+				s.Seq += uint32(len(s.Payload))
+				s.ID++
 				if i%20 == 19 {
 					p.flush(0, time.Duration(i)*ms)
 				}
@@ -188,13 +189,13 @@ func TestTextAfterNoise(t *testing.T) {
 	cost := func(noise int) int {
 		source := rand.NewChaCha8([32]byte{8})
 		p := newPair(t, Config{Registry: parsers.NewRegistry()})
-		s := segment{client: 1, port: 1, flags: 0x18, window: 500}
+		s := segment{Client: 1, Port: 1, Flags: 0x18, Window: 500}
 		send := func(b []byte) {
-			s.payload = b
-			p.add(0, 0, s.packet())
+			s.Payload = b
+			p.add(0, 0, s.Packet())
 			p.flush(0, 0)
-			s.seq += uint32(len(b))
-			s.id++
+			s.Seq += uint32(len(b))
+			s.ID++
 		}
 		for range 100 {
 			if noise > 0 {
@@ -223,20 +224,20 @@ func TestNoiseKeepsText(t *testing.T) {
 	limits := wire.DefaultLimits
 	limits.Templates = 256
 	p := newPair(t, Config{Registry: parsers.NewRegistry(), Limits: limits})
-	s := segment{client: 99, port: 99, flags: 0x18, window: 500}
+	s := segment{Client: 99, Port: 99, Flags: 0x18, Window: 500}
 	send := func(n int) int {
-		s.payload = fmt.Appendf(nil, `{"device":"pump-4","state":"running","note":"as it was before","n":%d}`, n)
+		s.Payload = fmt.Appendf(nil, `{"device":"pump-4","state":"running","note":"as it was before","n":%d}`, n)
 		before := p.bytes[0]
-		p.add(0, 0, s.packet())
+		p.add(0, 0, s.Packet())
 		p.flush(0, 0)
-		s.seq += uint32(len(s.payload))
-		s.id++
+		s.Seq += uint32(len(s.Payload))
+		s.ID++
 		return p.bytes[0] - before
 	}
 	for i := range 10 {
 		send(i)
 	}
-	packets, _ := noisy(2000, 20, 200, "", segment.datagram)
+	packets, _ := noisy(2000, 20, 200, "", datagram)
 	for _, b := range packets {
 		p.add(0, 0, b)
 		p.flush(0, 0)
@@ -257,13 +258,13 @@ func TestNoiseCopies(t *testing.T) {
 		source.Read(body)
 		for i := range flows {
 			s := &flows[i]
-			s.client, s.port, s.down, s.flags, s.window = i, i, true, 0x18, 500
-			s.payload = append([]byte(nil), body...)
-			binary.BigEndian.PutUint32(s.payload[300:], uint32(i*7919+round))
-			p.add(0, time.Duration(round)*ms, s.packet())
+			s.Client, s.Port, s.Down, s.Flags, s.Window = i, i, true, 0x18, 500
+			s.Payload = append([]byte(nil), body...)
+			binary.BigEndian.PutUint32(s.Payload[300:], uint32(i*7919+round))
+			p.add(0, time.Duration(round)*ms, s.Packet())
 			p.flush(0, time.Duration(round)*ms) // or zstd finds them
-			s.seq += uint32(len(s.payload))
-			s.id++
+			s.Seq += uint32(len(s.Payload))
+			s.ID++
 		}
 	}
 	if most := rounds*3*len(body) + rounds*len(flows)*20; p.bytes[0] > most {
@@ -273,7 +274,7 @@ func TestNoiseCopies(t *testing.T) {
 
 func BenchmarkNoise(b *testing.B) {
 	for _, size := range []struct{ least, most int }{{20, 60}, {60, 140}, {120, 400}, {1000, 1400}, {20, 1400}} {
-		for name, packet := range map[string]func(segment) []byte{"tcp": segment.packet, "udp": segment.datagram} {
+		for name, packet := range map[string]func(segment) []byte{"tcp": segment.Packet, "udp": datagram} {
 			b.Run(fmt.Sprintf("%s/%d-%d", name, size.least, size.most), func(b *testing.B) {
 				packets, payload := noisy(4000, size.least, size.most, "", packet)
 				l, err := NewLane(Config{Registry: parsers.NewRegistry()})

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"sheaf/engine/aggregate/codec/codectest"
 )
 
 // broken returns the packet of a segment with an IPv4 header that cannot be built
 // again, so that it rides as it is.
 func broken(s segment) []byte {
-	b := s.packet()
+	b := s.Packet()
 	b[2] ^= 0x40 // its length
 	return b
 }
@@ -22,7 +24,7 @@ func TestNothingPassesAVerbatimPacket(t *testing.T) {
 	for round := range 5 {
 		for client := range 3 { // each joins the group that the first one begins
 			s := data(client, fmt.Sprint("alike ", round))
-			p.add(0, 0, s.packet())
+			p.add(0, 0, s.Packet())
 			p.add(0, 0, broken(s))
 		}
 		before := m.Stats().Verbatim
@@ -33,7 +35,7 @@ func TestNothingPassesAVerbatimPacket(t *testing.T) {
 	}
 	// and without one in between they do join
 	for client := range 3 {
-		p.add(0, 0, data(client, "alike at last").packet())
+		p.add(0, 0, data(client, "alike at last").Packet())
 	}
 	if got := len(m.pending.list); got != 1 {
 		t.Errorf("%d groups of segments alike", got)
@@ -47,26 +49,26 @@ func TestNothingPassesAVerbatimPacket(t *testing.T) {
 func TestDigestFindsWhatOvertakes(t *testing.T) {
 	one, other := data(1, "one"), data(2, "other")
 	again := one
-	again.seq += uint32(len(one.payload))
-	again.payload = publish("t/again", "again", 0)
+	again.Seq += uint32(len(one.Payload))
+	again.Payload = codectest.Publish("t/again", "again", 0)
 	for _, tt := range []struct {
 		name   string
 		a, b   []byte
 		passes bool
 	}{
-		{"segments of a flow", one.packet(), again.packet(), false},
-		{"a segment and what rides as it is", one.packet(), broken(again), false},
-		{"of different flows", one.packet(), broken(other), false},
+		{"segments of a flow", one.Packet(), again.Packet(), false},
+		{"a segment and what rides as it is", one.Packet(), broken(again), false},
+		{"of different flows", one.Packet(), broken(other), false},
 		{"two that ride as they are", broken(one), broken(other), false},
-		{"segments of two flows", one.packet(), other.packet(), true},
+		{"segments of two flows", one.Packet(), other.Packet(), true},
 	} {
 		for _, known := range []bool{false, true} { // whether there were frames before
 			for _, swapped := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s, known %v, swapped %v", tt.name, known, swapped), func(t *testing.T) {
 					p := newPair(t, Config{})
 					if known {
-						p.add(0, 0, one.packet())
-						p.add(0, 0, other.packet())
+						p.add(0, 0, one.Packet())
+						p.add(0, 0, other.Packet())
 						p.flush(0, 0)
 					}
 					m := &p.ends[0].Merger

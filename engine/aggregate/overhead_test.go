@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 )
 
@@ -28,23 +29,23 @@ func hostile(t *rapid.T) []byte {
 	case 0: // no packet at all
 		return append(payload, 1)
 	case 1:
-		b = udp()[:28]
+		b = codectest.UDP()[:28]
 		b = append(b, payload...)
 		binary.BigEndian.PutUint16(b[2:], uint16(len(b)))
 		binary.BigEndian.PutUint16(b[24:], uint16(len(b)-20))
 		random(b[26:28])
 	case 2:
-		b = ipv6tcp()
+		b = codectest.IPv6TCP()
 		random(b[2:4])
 		random(b[8:52])
 		return b
 	default:
 		s := segment{
-			client: r.IntN(1 << 16), port: r.IntN(20000), seq: r.Uint32(), ack: r.Uint32(), flags: uint8(r.Uint32()),
-			window: uint16(r.Uint32()), id: uint16(r.Uint32()), payload: payload,
+			Client: r.IntN(1 << 16), Port: r.IntN(20000), Seq: r.Uint32(), Ack: r.Uint32(), Flags: uint8(r.Uint32()),
+			Window: uint16(r.Uint32()), ID: uint16(r.Uint32()), Payload: payload,
 		}
 		if kind > 5 {
-			s.client, s.port = r.IntN(4), 0 // flows that are known
+			s.Client, s.Port = r.IntN(4), 0 // flows that are known
 		}
 		options := []byte{}
 		for range r.IntN(4) {
@@ -59,7 +60,7 @@ func hostile(t *rapid.T) []byte {
 		if len(options) > 40 {
 			options = options[:40]
 		}
-		b = s.with(options...)
+		b = s.With(options...)
 		if r.IntN(2) == 0 {
 			random(b[36:38])
 		}
@@ -69,7 +70,7 @@ func hostile(t *rapid.T) []byte {
 		random(b[12:24])
 	}
 	if r.IntN(4) > 0 {
-		fixIP(b)
+		codectest.FixIP(b)
 	}
 	return b
 }
@@ -83,8 +84,8 @@ func TestFramesAreHardlyLonger(t *testing.T) {
 			if rapid.Bool().Draw(rt, "friendly") { // teaches the models the opposite
 				for n := range rapid.IntRange(1, 40).Draw(rt, "alike") {
 					s := data(1, "alike")
-					s.seq += uint32(n)
-					p.add(0, 0, s.packet())
+					s.Seq += uint32(n)
+					p.add(0, 0, s.Packet())
 				}
 				p.flush(0, 0)
 			}
@@ -100,7 +101,7 @@ func TestFramesAreHardlyLonger(t *testing.T) {
 // headers take and whatever fills their holes.
 func TestFramesOfLongHeaders(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
-	long := ipv6tcp()
+	long := codectest.IPv6TCP()
 	extension := make([]byte, 160)
 	extension[0], extension[1], extension[2] = 6, byte(len(extension)/8-1), 30
 	long = append(long[:40:40], append(extension, long[40:]...)...)

@@ -1,11 +1,9 @@
 package aggregate
 
 import (
-	"encoding/binary"
 	"time"
 
-	"gvisor.dev/gvisor/pkg/tcpip/checksum"
-
+	"sheaf/engine/aggregate/codec"
 	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 	"sheaf/parsers/builtin"
@@ -52,6 +50,27 @@ func newPair(t tester, cfg Config) *pair {
 		}
 	}
 	return p
+}
+
+// newMerger returns that of a lane whose other end is not there.
+func newMerger(t tester, cfg Config) *Merger {
+	t.Helper()
+	return &newPair(t, cfg).ends[0].Merger
+}
+
+// add gives a packet to a Merger.
+func add(t tester, m *Merger, now time.Duration, packet []byte) {
+	t.Helper()
+	if err := m.Add(now, packet); err != nil {
+		t.Fatalf("%d bytes: %v", len(packet), err)
+	}
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // add gives a packet to the merger of end d.
@@ -181,125 +200,8 @@ func flowName(b []byte) string {
 	return ""
 }
 
-// A segment is what packet makes a packet from.
-type segment struct {
-	client, port int  // the client is 10.1.0.0+client
-	down         bool // from the broker
-	seq, ack     uint32
-	flags        uint8
-	window       uint16
-	id           uint16
-	tsval, tsecr uint32 // no option where both are 0
-	options      []byte // behind those, of a length that is a multiple of 4
-	payload      []byte
-}
-
-func (s segment) packet() []byte {
-	stamp := 0
-	if s.tsval|s.tsecr != 0 {
-		stamp = 12
-	}
-	tcp := 20 + stamp + len(s.options)
-	b := make([]byte, 20+tcp, 20+tcp+len(s.payload))
-	b[0], b[6], b[8], b[9] = 0x45, 0x40, 64, 6
-	binary.BigEndian.PutUint16(b[2:], uint16(cap(b)))
-	binary.BigEndian.PutUint16(b[4:], s.id)
-	client, broker := []byte{10, 1, byte(s.client >> 8), byte(s.client)}, []byte{10, 2, 0, 10}
-	t := b[20:]
-	src, dst := client, broker
-	binary.BigEndian.PutUint16(t, uint16(40000+s.port))
-	binary.BigEndian.PutUint16(t[2:], 1883)
-	if s.down {
-		src, dst = broker, client
-		binary.BigEndian.PutUint16(t, 1883)
-		binary.BigEndian.PutUint16(t[2:], uint16(40000+s.port))
-	}
-	copy(b[12:], src)
-	copy(b[16:], dst)
-	binary.BigEndian.PutUint16(b[10:], ^checksum.Checksum(b[:20], 0))
-	binary.BigEndian.PutUint32(t[4:], s.seq)
-	binary.BigEndian.PutUint32(t[8:], s.ack)
-	t[12], t[13] = byte(tcp/4<<4), s.flags
-	binary.BigEndian.PutUint16(t[14:], s.window)
-	copy(t[20+stamp:], s.options)
-	if stamp != 0 {
-		copy(t[20:], []byte{1, 1, 8, 10})
-		binary.BigEndian.PutUint32(t[24:], s.tsval)
-		binary.BigEndian.PutUint32(t[28:], s.tsecr)
-	}
-	b = append(b, s.payload...)
-	fixSum(b)
-	return b
-}
-
-// fixSum sets the TCP checksum of an IPv4 packet right.
-func fixSum(b []byte) {
-	t := b[20:]
-	t[16], t[17] = 0, 0
-	sum := checksum.Checksum(b[12:20], 0)
-	sum = checksum.Combine(sum, checksum.Combine(6, uint16(len(t))))
-	binary.BigEndian.PutUint16(t[16:], ^checksum.Checksum(t, sum))
-}
-
-// publish is an MQTT PUBLISH: QoS 0, or 1 where id is not 0.
-func publish(topic, body string, id int) []byte {
-	n := 2 + len(topic) + len(body)
-	first := byte(0x30)
-	if id != 0 {
-		n += 2
-		first = 0x32
-	}
-	b := append([]byte{first}, binary.AppendUvarint(nil, uint64(n))...)
-	b = append(b, byte(len(topic)>>8), byte(len(topic)))
-	b = append(b, topic...)
-	if id != 0 {
-		b = append(b, byte(id>>8), byte(id))
-	}
-	return append(b, body...)
-}
-
-// A fanout is a broker that sends every message to all of its clients, and they
-// acknowledge.
-type fanout struct {
-	flows []segment // down
-	now   time.Duration
-	round int
-}
-
-func newFanout(n int) *fanout {
-	f := &fanout{flows: make([]segment, n)}
-	for i := range f.flows {
-		f.flows[i] = segment{
-			client: i, port: i, down: true, flags: 0x18, window: 64,
-			seq: uint32(i) * 7919, ack: uint32(i) * 104729, id: uint16(i * 31), tsval: uint32(i)*65537 + 1, tsecr: uint32(i)*257 + 1,
-		}
-	}
-	return f
-}
-
-// send emits the next round of messages, and the acknowledgements a little later.
-func (f *fanout) send(payload func(i int) []byte, emit func(d int, now time.Duration, packet []byte)) {
-	f.round++
-	f.now += 50 * time.Millisecond
-	ms := uint32(f.now / time.Millisecond)
-	for i := range f.flows {
-		s := f.flows[i]
-		s.payload = payload(i)
-		s.tsval += ms
-		s.tsecr += ms - 50
-		emit(1, f.now, s.packet())
-		f.flows[i].seq += uint32(len(s.payload))
-		f.flows[i].id++
-	}
-	for i := range f.flows {
-		s := f.flows[i]
-		a := segment{
-			client: s.client, port: s.port, flags: 0x10, window: 63, id: uint16(i*17 + f.round),
-			seq: s.ack, ack: s.seq, tsval: s.tsecr + ms, tsecr: s.tsval + ms,
-		}
-		emit(0, f.now+100*time.Microsecond, a.packet())
-	}
-}
+// A segment is what tests make packets of.
+type segment = codectest.Segment
 
 // same checks that the two ends of direction d remember the same: with every frame
 // where there is little, else as often as it takes about as long as the rest. A drift
@@ -324,4 +226,15 @@ func (p *pair) compare(d int, models bool) {
 // for as many packets: with less for their bytes it would be full with the first.
 func small(n int) wire.Limits {
 	return wire.Limits{Flows: uint32(n), Templates: uint32(n), Bodies: uint32(60 * n), Packets: uint32(n), Bytes: 2 * wire.MaxPacket}
+}
+
+// newReader returns the reading end of a lane that holds to smaller limits than two
+// ends may agree on.
+func newReader(limits wire.Limits) *Expander {
+	l := &Lane{}
+	cfg := Config{Limits: limits}.withDefaults()
+	enc, dec := codec.New(codec.Config{Similarity: cfg.Similarity, Limits: limits})
+	l.Merger.init(cfg, enc)
+	l.Expander = Expander{decoder: dec, merger: &l.Merger}
+	return &l.Expander
 }
