@@ -6,7 +6,7 @@ CAPTURES  ?= ../shared/captures
 PACKAGES  := ./...
 BEFORE    ?= HEAD
 
-.PHONY: help build test race lint fuzz bench frames demo e2e captures recorded
+.PHONY: help build test race lint fuzz bench frames mutants demo e2e captures recorded
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -33,6 +33,9 @@ bench: ## README's table of sizes, and speed, in one run
 
 frames: ## whether the working tree writes, byte for byte, the frames of the commit BEFORE; 3 minutes
 	@CAPTURES=$(CAPTURES) GO=$(GO) ./tools/frames.sh $(BEFORE)
+
+mutants: ## put small bugs into the core, one at a time: do its tests notice? 10 minutes
+	$(GO) run ./tools/mutants
 
 demo: build ## a broker, 100 subscribers, two gateways; no root, 15 s
 	./bin/sheaf demo

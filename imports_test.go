@@ -19,6 +19,7 @@ var layers = map[string][]string{
 	"sheaf/parsers/builtin":                  {"sheaf/parsers", "sheaf/parsers/"},
 	"sheaf/parsers/parsertest":               {"sheaf/parsers", "sheaf/pcap", "sheaf/pcap/pcaptest"},
 	"sheaf/engine/wire":                      {"std"},
+	"sheaf/engine/wire/wiretest":             {"std"},
 	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
 	"sheaf/engine/aggregate/codec":           {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers"},
 	"sheaf/engine/aggregate/codec/codectest": {"std"},
@@ -33,7 +34,7 @@ var layers = map[string][]string{
 }
 
 // testOnly are the packages that only tests import.
-var testOnly = []string{"sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest"}
+var testOnly = []string{"sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest"}
 
 // core are the packages that know no goroutine, clock, log or I/O, but for those
 // that only tests import.

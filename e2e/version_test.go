@@ -52,7 +52,7 @@ func beStrange(a stranger) (any, error) {
 				_, _ = l.Write(format.AppendHello(nil, format.Hello{Min: a.Version, Max: a.Version, Limits: format.DefaultLimits}))
 				_ = l.SetReadDeadline(time.Now().Add(time.Second))
 				_, _ = l.Read(make([]byte, format.HelloLen))
-				_ = l.Decline()
+				_ = l.Decline(nil)
 			}
 		})
 	}

@@ -98,7 +98,7 @@ func TestControl(t *testing.T) {
 		t.Error("a route that is not there was removed")
 	}
 	st, err := c.Status(ctx)
-	if err != nil || len(st.Peers) != 2 || st.Peers[0].Up || st.Fingerprint != s.g.Fingerprint().String() {
+	if err != nil || len(st.Peers) != 2 || st.Peers[0].Up || st.Fingerprint != s.g.fingerprint.String() {
 		t.Errorf("status %+v, %v", st, err)
 	}
 

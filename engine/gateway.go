@@ -463,8 +463,5 @@ func (g *Gateway) sortedPeers() []*peer {
 	return all
 }
 
-// Fingerprint returns the fingerprint of the gateway's key.
-func (g *Gateway) Fingerprint() tunnel.Fingerprint { return g.fingerprint }
-
 // Addr returns the address on which the gateway listens for peers.
 func (g *Gateway) Addr() net.Addr { return g.tunnel.Addr() }

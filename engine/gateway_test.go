@@ -217,6 +217,42 @@ func TestUserspaceCarriesConnections(t *testing.T) {
 	}
 }
 
+// What is wrong with a frame is told as what it is to the log of the gateway that got
+// it, and to the peer over QUIC.
+func TestWrongFramesAreToldAtBothEnds(t *testing.T) {
+	for _, test := range []struct {
+		frame []byte
+		want  tunnel.Reason
+	}{
+		{malformedFrame, tunnel.ReasonMalformed},
+		{wrongDigest(t), tunnel.ReasonCorrupt},
+	} {
+		t.Run(test.want.String(), func(t *testing.T) {
+			texts, _ := userspaceTexts(t, echoServer(t), "quic")
+			var logs [2]record
+			var sites [2]*site
+			for i := 1; i >= 0; i-- {
+				sites[i] = startWith(t, texts[i], logs[i].log(), func(*Gateway) {})
+			}
+			waitUp(t, sites[:]...)
+			l := sites[0].g.sortedPeers()[0].lanes[tunnel.ClassBulk]
+			l.mu.Lock()
+			e := l.now
+			l.mu.Unlock()
+			if _, err := e.stream.Write(test.frame); err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range []string{"reset by the peer: " + test.want.String(), "peer's fault: " + test.want.String()} {
+				for deadline := time.Now().Add(10 * time.Second); logs[i].count(want) == 0; time.Sleep(5 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("end %d does not log %q, but\n%s", i, want, &logs[i].b)
+					}
+				}
+			}
+		})
+	}
+}
+
 // A gateway that crashes and comes back: connections through it live on.
 func TestConnectionsSurviveAnEpoch(t *testing.T) {
 	clients, broker, address := userspace(t, echoServer(t), "quic")

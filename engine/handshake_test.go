@@ -53,25 +53,30 @@ func TestHandshake(t *testing.T) {
 	narrow := own
 	narrow.Limits.Flows = 0
 	for name, test := range map[string]struct {
-		says   []byte
-		closes bool
-		after  time.Duration // how long it takes to tell
-		want   error         // nil for agreement
-		cause  Cause
-		text   string
+		says     []byte
+		closes   bool
+		declines error         // why it closes
+		after    time.Duration // how long it takes to tell
+		want     error         // nil for agreement
+		told     tunnel.Reason // what the peer is told
+		cause    Cause
+		text     string
 	}{
-		"same":             {says: wire.AppendHello(nil, own)},
-		"one in common":    {says: wire.AppendHello(nil, helloOf(3, 9))},
-		"older":            {says: wire.AppendHello(nil, helloOf(1, 1)), want: tunnel.ReasonVersion, cause: CauseNewer, text: "versions 2 to 3 here, 1 to 1 there"},
-		"newer":            {says: wire.AppendHello(nil, helloOf(4, 7)), want: tunnel.ReasonVersion, cause: CauseOlder, text: "versions 2 to 3 here, 4 to 7 there"},
-		"impossible":       {says: wire.AppendHello(nil, helloOf(3, 2)), want: wire.ErrHello, cause: CauseProtocol, text: "versions 3 to 2"},
-		"limit":            {says: wire.AppendHello(nil, narrow), want: wire.ErrHello, cause: CauseProtocol, text: "limit of flows is 0"},
-		"garbage":          {says: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
-		"a bit of garbage": {says: []byte("GE"), want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
-		"nothing, closed":  {closes: true, want: ErrNoHello, cause: CauseVersion, text: "may be of another version"},
-		"half, closed":     {says: wire.AppendHello(nil, own)[:9], closes: true, want: ErrNoHello, cause: CauseVersion, text: "may be of another version"},
-		"half":             {says: wire.AppendHello(nil, own)[:27], after: helloTimeout, want: ErrSilent, text: "no Hello within 10s"},
-		"silence":          {after: helloTimeout, want: ErrSilent, text: "no Hello within 10s"},
+		"same":                      {says: wire.AppendHello(nil, own)},
+		"one in common":             {says: wire.AppendHello(nil, helloOf(3, 9))},
+		"older":                     {says: wire.AppendHello(nil, helloOf(1, 1)), told: tunnel.ReasonVersion, want: tunnel.ReasonVersion, cause: CauseNewer, text: "versions 2 to 3 here, 1 to 1 there"},
+		"newer":                     {says: wire.AppendHello(nil, helloOf(4, 7)), told: tunnel.ReasonVersion, want: tunnel.ReasonVersion, cause: CauseOlder, text: "versions 2 to 3 here, 4 to 7 there"},
+		"impossible":                {says: wire.AppendHello(nil, helloOf(3, 2)), told: tunnel.ReasonProtocol, want: wire.ErrHello, cause: CauseProtocol, text: "versions 3 to 2"},
+		"limit":                     {says: wire.AppendHello(nil, narrow), told: tunnel.ReasonLimit, want: wire.ErrHello, cause: CauseLimit, text: "limit of flows is 0"},
+		"garbage":                   {says: []byte("GET / HTTP/1.1\r\nHost: example\r\n\r\n"), told: tunnel.ReasonProtocol, want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
+		"a bit of garbage":          {says: []byte("GE"), told: tunnel.ReasonProtocol, want: ErrPeer, cause: CauseProtocol, text: "not a sheaf gateway"},
+		"nothing, closed":           {closes: true, want: ErrNoHello, cause: CauseVersion, text: "may be of another version"},
+		"nothing, for the version":  {closes: true, declines: tunnel.ReasonVersion, told: tunnel.ReasonVersion, want: wire.ErrHello, cause: CauseVersion, text: "no common version"},
+		"nothing, for a limit":      {closes: true, declines: tunnel.ReasonLimit, told: tunnel.ReasonLimit, want: wire.ErrHello, cause: CauseLimit, text: "limit exceeded"},
+		"nothing, for our nonsense": {closes: true, declines: tunnel.ReasonProtocol, told: tunnel.ReasonProtocol, want: wire.ErrHello, cause: CauseProtocol, text: "protocol violated"},
+		"half, closed":              {says: wire.AppendHello(nil, own)[:9], closes: true, want: ErrNoHello, cause: CauseVersion, text: "may be of another version"},
+		"half":                      {says: wire.AppendHello(nil, own)[:27], after: helloTimeout, told: tunnel.ReasonStalled, want: ErrSilent, text: "no Hello within 10s"},
+		"silence":                   {after: helloTimeout, told: tunnel.ReasonStalled, want: ErrSilent, text: "no Hello within 10s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,10 +85,13 @@ func TestHandshake(t *testing.T) {
 					t.Fatal(err)
 				}
 				if test.closes {
-					_ = w[1].Decline()
+					_ = w[1].Decline(test.declines)
 				}
 				begin := time.Now()
 				_, _, err := handshake(w[0], own)
+				if told, _ := errors.AsType[tunnel.Reason](err); err != nil && told != test.told {
+					t.Errorf("the peer is to be told of %q", told)
+				}
 				if (err == nil) != (test.want == nil) || test.want != nil && !errors.Is(err, test.want) {
 					t.Fatalf("error %v", err)
 				}
@@ -146,8 +154,11 @@ func TestVersionMismatch(t *testing.T) {
 				t.Errorf("end %d: fault %v, %d epochs, away %v", i, fault, l.epochs.Load(), l.health.away(now))
 			}
 			for k, w := range wires {
-				if !w[i].declined.Load() {
-					t.Errorf("end %d does not decline lane %d", i, k)
+				w[i].out.mu.Lock()
+				told := w[i].out.told
+				w[i].out.mu.Unlock()
+				if !w[i].declined.Load() || !errors.Is(told, tunnel.ReasonVersion) {
+					t.Errorf("end %d does not decline lane %d for its version, but for %v", i, k, told)
 				}
 			}
 		}

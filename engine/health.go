@@ -140,6 +140,7 @@ const (
 	CauseKey      Cause = "key"         // another gateway answers
 	CauseRefused  Cause = "refused"     // the peer does not know this gateway
 	CauseProtocol Cause = "protocol"    // what answers is no gateway, or of another version
+	CauseLimit    Cause = "limit"       // one asks the other for more than it may
 	CauseClosed   Cause = "closed"      // no gateway listens there
 	CauseRoute    Cause = "route"       // there is no way to the host
 )
@@ -160,6 +161,7 @@ func CauseOf(err error) Cause {
 		{tunnel.ErrWrongKey, CauseKey},
 		{tunnel.ErrRefused, CauseRefused},
 		{tunnel.ErrProtocol, CauseProtocol},
+		{tunnel.ReasonLimit, CauseLimit},
 		{wire.ErrHello, CauseProtocol},
 		{ErrNoHello, CauseVersion},
 		{syscall.ECONNREFUSED, CauseClosed},

@@ -28,7 +28,7 @@ type stream interface {
 	// Suspect has another carrier taken, if small packets pass and large ones may not.
 	Suspect()
 	Reset(error)
-	Decline() error
+	Decline(error) error
 }
 
 // A laneRunner is one lane of a peer over all its epochs.
@@ -95,7 +95,7 @@ func (l *laneRunner) run(ctx context.Context) {
 		}
 		err = l.epoch(ctx, s)
 		if isMismatch(err) {
-			_ = s.Decline()
+			_ = s.Decline(err)
 		} else {
 			s.Reset(err)
 		}

@@ -45,6 +45,7 @@ type halfWire struct {
 	deadline time.Time // of the writer
 	until    time.Time // the reader's
 	ended    bool      // behind the chunks
+	told     error     // why; nil for io.EOF
 }
 
 type chunk struct {
@@ -119,6 +120,9 @@ func (w *wireEnd) Read(p []byte) (int, error) {
 			due = t.C
 		} else if h.ended {
 			h.mu.Unlock()
+			if h.told != nil {
+				return 0, h.told
+			}
 			return 0, io.EOF
 		}
 		changed := h.changed
@@ -166,11 +170,15 @@ func (w *wireEnd) Reset(why error) {
 	})
 }
 
-// Decline leaves what was written for the other end to read, and then its end.
-func (w *wireEnd) Decline() error {
+// Decline leaves what was written for the other end to read, and then its end, or
+// why, as QUIC tells it.
+func (w *wireEnd) Decline(why error) error {
 	w.declined.Store(true)
 	w.out.mu.Lock()
 	w.out.ended = true
+	if reason, ok := errors.AsType[tunnel.Reason](why); ok {
+		w.out.told = &tunnel.PeerError{Op: "read", Err: &tunnel.ResetError{Reason: reason, Remote: true}}
+	}
 	w.out.change()
 	w.out.mu.Unlock()
 	return nil
@@ -452,21 +460,30 @@ func TestBackpressure(t *testing.T) {
 	})
 }
 
-// What is wrong in an epoch is told to the peer as what it is.
-func TestPeerThatSpeaksNonsense(t *testing.T) {
+// malformedFrame says that it is longer than any frame.
+var malformedFrame = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
+
+// wrongDigest is the first frame of a lane, with the digest of other packets.
+func wrongDigest(t *testing.T) []byte {
+	t.Helper()
 	lane, err := aggregate.NewLane(aggregate.Config{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	lane.Merger.Add(0, []byte{1, 2, 3})
-	wrong := lane.Merger.Flush(nil, 0, aggregate.FlushEnd)
-	wrong[1]++ // the first byte of the digest
+	frame := lane.Merger.Flush(nil, 0, aggregate.FlushEnd)
+	frame[1]++ // the first byte of the digest
+	return frame
+}
+
+// What is wrong in an epoch is told to the peer as what it is.
+func TestPeerThatSpeaksNonsense(t *testing.T) {
 	for name, test := range map[string]struct {
 		says []byte
 		told tunnel.Reason
 	}{
-		"no frame": {[]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}, tunnel.ReasonMalformed},
-		"digest":   {wrong, tunnel.ReasonCorrupt},
+		"no frame": {malformedFrame, tunnel.ReasonMalformed},
+		"digest":   {wrongDigest(t), tunnel.ReasonCorrupt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -40,15 +40,6 @@ func ParseCarrier(s string) (Carrier, error) {
 	return 0, fmt.Errorf("%w: carrier %q is none of quic, tls, plain", ErrConfig, s)
 }
 
-// MarshalText implements [encoding.TextMarshaler].
-func (c Carrier) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (c *Carrier) UnmarshalText(b []byte) (err error) {
-	*c, err = ParseCarrier(string(b))
-	return err
-}
-
 // Class is the kind of traffic on a lane. Classes do not wait for one another.
 type Class uint8
 

@@ -56,7 +56,7 @@ func TestChosenCallLasts(t *testing.T) {
 				return len(p.toA.waiting) == 0
 			})
 			say(t, b, a, "still")
-			if got := p.toA.Status(); got.Carrier != c.carrier || got.Lanes != 1 {
+			if got := p.toA.Status(); got.Carrier != c.carrier || p.toA.open() != 1 {
 				t.Errorf("%+v", got)
 			}
 			if p.b.Refused() != 0 {

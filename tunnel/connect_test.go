@@ -354,7 +354,7 @@ func TestManyPeers(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := len(h.Peers()); got != 20 {
+	if got := len(h.peers); got != 20 {
 		t.Errorf("%d peers", got)
 	}
 	eventually(t, "no handshake left half open", func() bool { return h.halfQUIC.Load() == 0 })

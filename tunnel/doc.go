@@ -61,8 +61,8 @@
 //     there is no lane yet.
 //   - Paths must take IP packets of 1,228 bytes, 1,248 over IPv6. QUIC sends larger
 //     ones where they pass, TCP carriers do not.
-//   - TCP carriers cannot say why a lane was reset: the other end sees
-//     [ReasonUnknown].
+//   - TCP carriers cannot say why a lane was reset or declined: the other end sees
+//     [ReasonUnknown], or the end of what was written.
 //   - A lane of a TCP carrier whose network is gone is noticed by TCP's own
 //     keepalive within 20 s, and sooner, on Linux, where data came in a rhythm; the
 //     engine's stall detection is faster.

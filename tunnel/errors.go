@@ -63,9 +63,6 @@ const (
 	ReasonMalformed                // for the engine: a frame could not be parsed
 	ReasonLimit                    // for the engine: a limit was exceeded
 	ReasonPath                     // the path has become too narrow for the connection's packets
-
-	// ReasonUser is the first of the values that this package gives no meaning.
-	ReasonUser Reason = 64
 )
 
 var reasons = [...]string{

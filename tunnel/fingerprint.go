@@ -81,15 +81,6 @@ func ParseFingerprint(s string) (Fingerprint, error) {
 	return f, nil
 }
 
-// MarshalText implements [encoding.TextMarshaler].
-func (f Fingerprint) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
-
-// UnmarshalText implements [encoding.TextUnmarshaler].
-func (f *Fingerprint) UnmarshalText(b []byte) (err error) {
-	*f, err = ParseFingerprint(string(b))
-	return err
-}
-
 // crc24 is the CRC of RFC 9580 section 6.1.1.
 func crc24(b []byte) uint32 {
 	crc := uint32(0xb704ce)

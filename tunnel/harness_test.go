@@ -364,3 +364,15 @@ func (d delayLine) send(delay time.Duration, b []byte, f func([]byte)) {
 		f(b)
 	}
 }
+
+// open returns how many lanes of the peer are taken and not over.
+func (p *Peer) open() (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.lanes {
+		if l != nil {
+			n++
+		}
+	}
+	return n
+}

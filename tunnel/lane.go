@@ -7,6 +7,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/quic-go/quic-go"
 )
 
 // A stream is what a carrier gives to a lane.
@@ -15,8 +17,12 @@ type stream interface {
 	io.Writer
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
-	// Close ends the stream behind what was written, without waiting for it.
-	Close() error
+	// close ends the stream behind what was written, without waiting for it, and
+	// tells the other end why, if the carrier can.
+	close(why Reason) error
+	// stopped returns why the other end takes no more, ReasonClosed where it did not
+	// say.
+	stopped() Reason
 	// abort ends both directions at both ends at once, and never blocks.
 	abort(Reason)
 }
@@ -32,8 +38,8 @@ type Lane struct {
 	stream  stream
 	class   Class
 	carrier Carrier
-	epoch   uint64
-	dialed  bool // by this end
+	epoch   uint64 // grows from lane to lane of the gateway that dialed it; the same at both ends
+	dialed  bool   // by this end
 	since   time.Time
 	remote  net.Addr
 
@@ -44,9 +50,10 @@ type Lane struct {
 type laneEnd struct{ err error }
 
 // Read reads up to len(p) bytes as soon as there is one. The error is io.EOF
-// where the other end has closed the lane, [os.ErrDeadlineExceeded] after the
-// read deadline, with which the lane stays usable, and otherwise a *[PeerError]
-// that matches [ErrReset] or, after a Close at this end, [ErrClosed].
+// where the other end has closed the lane, or declined it without a reason,
+// [os.ErrDeadlineExceeded] after the read deadline, with which the lane stays
+// usable, and otherwise a *[PeerError] that matches [ErrReset] or, after a Close at
+// this end, [ErrClosed].
 func (l *Lane) Read(p []byte) (int, error) {
 	if end := l.ended.Load(); end != nil {
 		return 0, l.peerError("read", end.err)
@@ -114,10 +121,12 @@ func (l *Lane) Suspect() {
 // Close ends the lane behind what was written: the other end reads all of it and
 // then io.EOF. What the other end sent and was not read is dropped. It does not
 // wait. Over TCP what the other end has not read after 3 s is lost.
-func (l *Lane) Close() error {
+func (l *Lane) Close() error { return l.close(ReasonClosed) }
+
+func (l *Lane) close(why Reason) error {
 	if l.ended.CompareAndSwap(nil, &laneEnd{ErrClosed}) {
 		l.peer.forget(l)
-		return l.stream.Close()
+		return l.stream.close(why)
 	}
 	return nil
 }
@@ -131,24 +140,22 @@ func (l *Lane) sends() {
 }
 
 // Decline ends the lane as Close does, because the two ends do not understand each
-// other: the other end still reads what was written and so can tell why. The next
-// lane of the class is not opened by this end before a second has passed since
-// this one began, after each further one that is declined twice as long, up to 30 s,
-// or when there is a new connection.
-func (l *Lane) Decline() error {
+// other: the other end still reads what was written, and behind it the [Reason]
+// inside the given error, if any, with the carriers that can tell. The next lane of
+// the class is not opened by this end before a second has passed since this one
+// began, after each further one that is declined twice as long, up to 30 s, or when
+// there is a new connection.
+func (l *Lane) Decline(reason error) error {
 	l.peer.declined(l.class)
-	return l.Close()
+	why := reasonOf(reason)
+	if why == ReasonUnknown {
+		why = ReasonClosed
+	}
+	return l.close(why)
 }
-
-// Class returns the lane's class.
-func (l *Lane) Class() Class { return l.class }
 
 // Carrier returns what the lane runs over.
 func (l *Lane) Carrier() Carrier { return l.carrier }
-
-// Epoch returns a number that grows from lane to lane of the gateway that dialed
-// it, and is the same at both ends. It is for logs.
-func (l *Lane) Epoch() uint64 { return l.epoch }
 
 // RemoteAddr returns the other end's address, which for QUIC may change.
 func (l *Lane) RemoteAddr() net.Addr {
@@ -201,12 +208,16 @@ func (l *Lane) failed(op string, err error) error {
 		return os.ErrDeadlineExceeded
 	}
 	if err == io.EOF && l.ended.Load() == nil {
-		return io.EOF
+		why := l.stream.stopped()
+		if why == ReasonClosed {
+			return io.EOF
+		}
+		err = &ResetError{Reason: why, Remote: true}
 	}
 	reset := resetOf(err)
-	// The other end closed: its last bytes may still be unread here, so only
-	// writing is over.
-	if reset.Remote && reset.Reason == ReasonClosed && op == "write" && l.ended.Load() == nil {
+	// The other end takes no more: its last bytes may still be unread here, so only
+	// writing is over. If it has reset the lane, reading will tell.
+	if _, stopped := errors.AsType[*quic.StreamError](err); stopped && reset.Remote && op == "write" && l.ended.Load() == nil {
 		return l.peerError(op, reset)
 	}
 	l.end(ReasonUnknown, reset)

@@ -28,8 +28,8 @@ func TestLaneTransfer(t *testing.T) {
 		var wg sync.WaitGroup
 		for class := range NumClasses {
 			a, b := p.lanes(t, class)
-			if a.Class() != class || b.Class() != class || a.Carrier() != c[0] || b.Carrier() != c[0] || a.Epoch() != b.Epoch() {
-				t.Errorf("lanes differ: %v %v %d; %v %v %d", a.Class(), a.Carrier(), a.Epoch(), b.Class(), b.Carrier(), b.Epoch())
+			if a.class != class || b.class != class || a.Carrier() != c[0] || b.Carrier() != c[0] || a.epoch != b.epoch {
+				t.Errorf("lanes differ: %v %v %d; %v %v %d", a.class, a.Carrier(), a.epoch, b.class, b.Carrier(), b.epoch)
 			}
 			if o := a.Overhead(); o < 40 || o > 120 {
 				t.Errorf("overhead of %d", o)
@@ -58,7 +58,7 @@ func TestLaneTransfer(t *testing.T) {
 		}
 		wg.Wait()
 		sa, sb := p.toB.Status(), p.toA.Status()
-		if !sa.Connected || !sb.Connected || sa.Carrier != c[0] || sb.Carrier != c[0] || !sa.Dialed || sb.Dialed || sa.Lanes != 2 || sa.RTT == 0 || sa.Remote == nil {
+		if !sa.Connected || !sb.Connected || sa.Carrier != c[0] || sb.Carrier != c[0] || !sa.Dialed || sb.Dialed || p.toB.open() != 2 || sa.RTT == 0 || sa.Remote == nil {
 			t.Errorf("status: %+v; %+v", sa, sb)
 		}
 	})
@@ -89,10 +89,10 @@ func TestLaneResetGivesNewEpoch(t *testing.T) {
 			if _, err := there.Write([]byte("x")); !errors.Is(err, ErrReset) {
 				t.Errorf("write after reset: %v", err)
 			}
-			before := a.Epoch()
+			before := a.epoch
 			a, b = p.lanes(t, ClassMessages)
-			if a.Epoch() <= before || a.Epoch() != b.Epoch() {
-				t.Errorf("epochs %d and %d after %d", a.Epoch(), b.Epoch(), before)
+			if a.epoch <= before || a.epoch != b.epoch {
+				t.Errorf("epochs %d and %d after %d", a.epoch, b.epoch, before)
 			}
 			say(t, a, b, "after")
 			say(t, b, a, "after")

@@ -45,7 +45,6 @@ type Peer struct {
 
 // PeerStatus is what is known of a peer at one moment.
 type PeerStatus struct {
-	Name        string
 	Fingerprint Fingerprint
 	Endpoint    string // as configured
 	Connected   bool
@@ -54,7 +53,6 @@ type PeerStatus struct {
 	Remote      net.Addr  // nil unless connected
 	Dialed      bool      // this end called
 	RTT         time.Duration
-	Lanes       int   // open now, 0 to NumClasses
 	Attempts    int   // calls that failed since it was last connected
 	LastError   error // of the last failed call or lost connection, also when connected again
 }
@@ -71,13 +69,8 @@ func (p *Peer) Status() PeerStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := PeerStatus{
-		Name: p.cfg.Name, Fingerprint: p.cfg.Fingerprint, Endpoint: p.cfg.Endpoint,
+		Fingerprint: p.cfg.Fingerprint, Endpoint: p.cfg.Endpoint,
 		Connected: p.connected, Since: p.since, Attempts: p.attempts, LastError: p.lastErr,
-	}
-	for _, l := range p.lanes {
-		if l != nil {
-			s.Lanes++
-		}
 	}
 	if p.conn != nil {
 		s.Carrier, s.Remote, s.Dialed = QUIC, p.conn.RemoteAddr(), p.conn.dialed

@@ -320,14 +320,23 @@ func (s *quicStream) Write(p []byte) (int, error) {
 	return s.Stream.Write(p)
 }
 
-// Close sends what was written and then the end. The other end may not write
-// any more.
-func (s *quicStream) Close() error {
-	s.CancelRead(quic.StreamErrorCode(ReasonClosed))
+// close sends what was written and then the end. The other end may not write any
+// more, and is told why (RFC 9000 section 3.5).
+func (s *quicStream) close(why Reason) error {
+	s.CancelRead(quic.StreamErrorCode(why))
 	s.SetWriteDeadline(time.Now()) // a blocked Write returns
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	return s.Stream.Close()
+}
+
+// stopped implements stream. What the other end said comes before the end of what
+// it wrote, unless its packet was lost.
+func (s *quicStream) stopped() Reason {
+	if e, ok := errors.AsType[*quic.StreamError](context.Cause(s.Context())); ok && e.Remote {
+		return Reason(e.ErrorCode)
+	}
+	return ReasonClosed
 }
 
 func (s *quicStream) abort(why Reason) {

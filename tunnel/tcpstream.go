@@ -205,8 +205,8 @@ func (s *tcpStream) stop(err error) {
 	s.wakePump()
 }
 
-// Close lets pump write the rest and then end the connection.
-func (s *tcpStream) Close() error {
+// close lets pump write the rest and then end the connection. It cannot tell why.
+func (s *tcpStream) close(Reason) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
@@ -216,6 +216,9 @@ func (s *tcpStream) Close() error {
 	s.wakePump()
 	return nil
 }
+
+// stopped implements stream: over TCP nobody says.
+func (s *tcpStream) stopped() Reason { return ReasonClosed }
 
 // abort cannot tell the other end why: TCP has no room for it.
 func (s *tcpStream) abort(Reason) {

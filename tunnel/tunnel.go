@@ -174,9 +174,6 @@ func (t *Tunnel) Peer(name string) *Peer {
 	return nil
 }
 
-// Peers returns all peers in the order of the configuration. Owned by the caller.
-func (t *Tunnel) Peers() []*Peer { return slices.Clone(t.peers) }
-
 // Close ends all lanes and connections, tells the peers, closes the sockets and
 // waits for every goroutine. Blocked calls return errors that match [ErrClosed].
 // It may be called twice.

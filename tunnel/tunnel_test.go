@@ -92,8 +92,8 @@ func TestReasonText(t *testing.T) {
 			seen[s] = true
 		}
 	}
-	if len(reasons) != int(ReasonPath)+1 || ReasonUser.String() != "reason 64" {
-		t.Errorf("%d texts; %v", len(reasons), ReasonUser)
+	if len(reasons) != int(ReasonPath)+1 || Reason(64).String() != "reason 64" {
+		t.Errorf("%d texts; %v", len(reasons), Reason(64))
 	}
 }
 

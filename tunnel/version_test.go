@@ -251,12 +251,12 @@ func TestCalledByAnotherVersion(t *testing.T) {
 	}
 }
 
-// A lane that is declined lets the other end read what was written, and the next
-// one waits.
+// A lane that is declined lets the other end read what was written, and why, where
+// the carrier can tell; and the next one waits.
 func TestDecline(t *testing.T) {
 	eachCarrier(t, func(t *testing.T, c []Carrier) {
 		p := newPair(t, c, nil)
-		for range 2 {
+		for _, why := range []error{ReasonVersion, nil} {
 			a, b := p.lanes(t, ClassMessages)
 			for l, text := range map[*Lane]string{a: "I speak 1", b: "I speak 2"} {
 				if _, err := l.Write([]byte(text)); err != nil {
@@ -267,12 +267,13 @@ func TestDecline(t *testing.T) {
 			if _, err := io.ReadFull(b, got[:]); err != nil || string(got[:]) != "I speak 1" {
 				t.Fatalf("%q, %v", got, err)
 			}
-			b.Decline()
+			b.Decline(why)
 			a.SetReadDeadline(time.Now().Add(patience))
-			if rest, err := io.ReadAll(a); err != nil || string(rest) != "I speak 2" {
+			rest, err := io.ReadAll(a)
+			if told := why != nil && c[0] == QUIC; string(rest) != "I speak 2" || told != errors.Is(err, ReasonVersion) || !told && err != nil {
 				t.Fatalf("%q, %v", rest, err)
 			}
-			a.Decline()
+			a.Decline(why)
 		}
 		begin := time.Now()
 		p.lanes(t, ClassMessages)

@@ -331,7 +331,7 @@ func (d *doctor) unreached(endpoint string, why engine.Cause) string {
 		return "upgrade sheaf here, which is the older of the two"
 	case engine.CauseNewer:
 		return "upgrade sheaf there, which is the older of the two"
-	case engine.CauseVersion:
+	case engine.CauseVersion, engine.CauseLimit:
 		return "upgrade the older of the two, or both"
 	case engine.CauseKey:
 		return "write as fingerprint of this [[peer]] what \"sheaf keygen\" prints there; if it is the same, the endpoint is that of somebody else"

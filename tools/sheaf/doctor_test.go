@@ -429,7 +429,7 @@ func anotherVersion(t *testing.T, p *pair, hello wire.Hello) {
 					return
 				}
 				_, _ = l.Write(wire.AppendHello(nil, hello))
-				_ = l.Decline()
+				_ = l.Decline(nil)
 			}
 		})
 	}
