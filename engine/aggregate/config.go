@@ -11,20 +11,26 @@ import (
 // Config says how a lane merges. The zero value of every field is its default,
 // and a negative duration or level turns the thing off.
 type Config struct {
-	// Window is how long a segment may wait for others like it. Default 5 ms.
+	// Window is how long a segment may wait for others like it. Default 5 ms. On the
+	// captures of testdata frames and their carrier take 31 % more bytes with 2 ms,
+	// 10 % less with 10 and 16 % less with 20; segments wait 2.9 ms in the mean with
+	// 2 ms, 3.5 with the default, 4.3 and 5.8. These and the numbers below are
+	// without the encrypted and the bulk capture, in which little is alike.
 	Window time.Duration
 	// Quiet ends the wait of a burst in which nothing came for so long, and that
 	// of a segment like no other where the last ones waited for a window in vain.
-	// Default 1 ms.
+	// Default 1 ms. Without it all copies of a burst go one by one, in 3.6 times the
+	// bytes; 2.5 ms saves 1 % of them.
 	Quiet time.Duration
 	// AckWait is how long a segment that only acknowledges may wait to ride
 	// with others, unless its flow is busy. Default 25 ms, which is below the
-	// delayed acknowledgement of hosts.
+	// delayed acknowledgement of hosts. With 10 ms there are 4.5 % more bytes, with
+	// 40 ms 1.8 % less.
 	AckWait time.Duration
 	// UrgentInterval is the least time between two frames that are written because
 	// a segment must not wait: the first of a burst of connects goes at once, the
 	// others share frames. As the burst goes on it doubles, up to half of
-	// Window. Default 1 ms.
+	// Window. Default 1 ms; no key of a gateway's configuration sets it.
 	UrgentInterval time.Duration
 	// MaxIdle is after how long without a segment a context gives way to a new
 	// one. Default 30 minutes.
