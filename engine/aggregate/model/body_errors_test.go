@@ -48,21 +48,17 @@ func TestBodyErrors(t *testing.T) {
 	}{
 		{"a number becomes 0", "5", func(m *Body, c *Coder) {
 			m.difference(c, kind(m, c, tokenNumber, editNumber)+0x1000193, -5)
-			c.Bool(&m.tail, true)
 		}, false},
 		{"a number below 0", "5", func(m *Body, c *Coder) {
 			m.difference(c, kind(m, c, tokenNumber, editNumber)+0x1000193, -6)
-			c.Bool(&m.tail, true)
 		}, true},
 		{"a number longer than the limit", "5", func(m *Body, c *Coder) {
 			m.difference(c, kind(m, c, tokenNumber, editNumber)+0x1000193, 99_999_999)
-			c.Bool(&m.tail, true)
 		}, true},
 		{"a number in place of a word", "a", func(m *Body, c *Coder) { kind(m, c, tokenWord, editNumber) }, true},
 		{"the same, longer than the limit", "12345678", func(m *Body, c *Coder) { kind(m, c, tokenNumber, editSame) }, true},
 		{"a token replaced by nothing", "a", func(m *Body, c *Coder) {
 			m.text.Uint(c, kind(m, c, tokenWord, editReplace)+uint32(editReplace)<<8, 0)
-			c.Bool(&m.tail, true)
 		}, false},
 		{"nothing inserted", "", func(m *Body, c *Coder) { insert(m, c, 0) }, true},
 		{"more inserted than the limit", "", func(m *Body, c *Coder) { insert(m, c, 8) }, true},
@@ -73,7 +69,9 @@ func TestBodyErrors(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var c Coder
 			c.Write(nil)
-			tt.forge(new(Body), &c)
+			m := new(Body)
+			tt.forge(m, &c)
+			c.Bool(&m.tail, true) // so that it would end well
 			c.Read(c.Finish())
 			got, err := new(Body).Code(&c, []byte("dst"), &Edit{Template: []byte(tt.template), Limit: 7})
 			if tt.bad && (err != ErrBody || string(got) != "dst") || !tt.bad && err != nil {

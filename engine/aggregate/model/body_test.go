@@ -3,6 +3,8 @@ package model
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -166,6 +168,45 @@ func TestBodyContext(t *testing.T) {
 	}
 }
 
+// From 12 literal bytes on it is said whether they are plain, by whether the last ones
+// were.
+func TestBodyPlain(t *testing.T) {
+	source := rand.NewChaCha8([32]byte{6})
+	random := func(n int) []byte {
+		b := make([]byte, n)
+		for source.Read(b); len(b) > 11 && !Noise(b); {
+			source.Read(b)
+		}
+		return b
+	}
+	m := new(Body)
+	var c Coder
+	c.Write(nil)
+	want := [2]Bit{}
+	for _, tt := range []struct {
+		body     []byte
+		by       int    // index of the Bit that is taught
+		lessons  string // it then had
+		literals int    // so far
+	}{
+		{random(11), 0, "", 0},
+		{[]byte("twelve bytes"), 0, "0", 0},
+		{random(12), 0, "01", 12},
+		{random(20), 1, "1", 32},
+		{random(5), 1, "1", 32},
+		{[]byte("twelve bytes"), 1, "10", 32},
+		{random(12), 0, "011", 44},
+	} {
+		if _, err := m.Code(&c, nil, planned(nil, tt.body, 0)); err != nil {
+			t.Fatal(err)
+		}
+		want[tt.by] = lessons(tt.lessons)
+		if m.plain != want || len(c.Literals) != tt.literals {
+			t.Errorf("%x: %v, %d literals; want %v, %d", tt.body, m.plain, len(c.Literals), want, tt.literals)
+		}
+	}
+}
+
 // What Body's comment says: a counter and a clock that go on get cheap, what is new is
 // dear.
 func TestBodyCost(t *testing.T) {
@@ -204,6 +245,16 @@ func TestSplitCost(t *testing.T) {
 	}
 	if all := c.Cost(); e.SplitCost <= 0 || e.SplitCost >= all {
 		t.Errorf("%.1f of %.1f bits", e.SplitCost, all)
+	}
+
+	// whole tokens, each of which costs a bit untaught; nothing past the end
+	same := []byte("abc,def")
+	for split, want := range []float64{0, 1, 1, 1, 2, 3, 3, 3, 0} {
+		e := planned(same, same, 0)
+		e.Split = split
+		if _, err := new(Body).Code(&c, nil, e); err != nil || math.Abs(e.SplitCost-want) > 0.01 {
+			t.Errorf("split at %d: %.2f bits, want %g; %v", split, e.SplitCost, want, err)
+		}
 	}
 	e.Split = 0
 	if _, err := m.Code(&c, nil, e); err != nil || e.SplitCost != 0 {

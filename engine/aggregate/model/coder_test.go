@@ -133,6 +133,27 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// Literals are handed out in turn, and no more of them than there are.
+func TestLiteral(t *testing.T) {
+	var c Coder
+	c.Write(nil)
+	c.Literals = []byte("x")
+	if b, ok := c.Literal([]byte("abcd"), 3); !ok || string(b) != "abc" || string(c.Literals) != "xabc" {
+		t.Errorf("writing: %q, %v; %q", b, ok, c.Literals)
+	}
+	c.Read(c.Finish())
+	c.Literals = []byte("abc")
+	for _, tt := range []struct {
+		n    int
+		want string
+		ok   bool
+	}{{-1, "", false}, {-1 << 63, "", false}, {4, "", false}, {2, "ab", true}, {2, "", false}, {0, "", true}, {1, "c", true}, {1, "", false}} {
+		if b, ok := c.Literal(nil, tt.n); string(b) != tt.want || ok != tt.ok {
+			t.Errorf("reading %d: %q, %v; want %q, %v", tt.n, b, ok, tt.want, tt.ok)
+		}
+	}
+}
+
 func TestIndexOfOne(t *testing.T) {
 	var c Coder
 	c.Write(nil)
