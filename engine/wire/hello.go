@@ -10,7 +10,7 @@ import (
 // A Hello is the first thing that each end writes on a lane (SPEC.md section 7):
 // which versions it speaks and how much it is willing to remember.
 type Hello struct {
-	Min, Max uint8 // versions of this specification, inclusive
+	Min, Max uint8 // versions of this specification, inclusive, from 1
 	Limits   Limits
 
 	// What follows is there from version 2 on, and zero where Max is 1.
@@ -19,36 +19,39 @@ type Hello struct {
 	Ends     bool    // TCP connections end in the gateway itself, and so with its run
 }
 
-// Version is the version of the specification that this is.
+// Version is the highest version of SPEC.md that this implementation speaks.
 const Version = 2
 
 // Limits bound what one direction of a lane may ask of its receiver. Both ends
-// use the smaller of the two values for each.
+// use the smaller of the two values for each, since what one end forgets the other
+// must not refer to.
 type Limits struct {
-	Flows     uint32 // contexts held at once, 1 to MaxFlows
-	Templates uint32 // templates held at once, 1 to MaxTemplates
-	Bodies    uint32 // bytes of remembered bodies
+	Flows     uint32 // contexts held at once, 1 to MaxFlows; a TCP connection is one in each direction
+	Templates uint32 // templates held at once, 1 to MaxTemplates; one for each event, such as a topic
+	Bodies    uint32 // bytes of the templates' bodies together, 0 to MaxBodies
 	Packets   uint32 // packets in a frame, 1 to MaxPackets
-	Bytes     uint32 // bytes of the packets of one frame, at least MaxPacket
+	Bytes     uint32 // bytes of the packets of one frame, MaxPacket to MaxBytes
 }
 
-// Absolute limits, whatever a peer proposes.
+// Absolute limits, whatever a peer proposes: what a lane could hold of a peer's is
+// bounded by them also where the other end's configuration is not known.
 const (
 	MaxPacket    = 40 + 65535 // bytes of the longest IP packet: IPv6 has its header beyond a length of 16 bits (RFC 8200 section 3)
 	MaxFlows     = 1 << 20
 	MaxTemplates = 1 << 15
-	MaxBodies    = 1 << 28
+	MaxBodies    = 1 << 28 // 256 MiB
 	MaxPackets   = 1 << 16
-	MaxBytes     = 1 << 24
+	MaxBytes     = 1 << 24 // 16 MiB
 )
 
-// DefaultLimits serve a gateway with up to a hundred thousand connections.
+// DefaultLimits serve a gateway with up to a hundred thousand connections and four
+// thousand topics in use at a time, of 2 kB for all the bodies remembered of each.
 var DefaultLimits = Limits{Flows: 1 << 18, Templates: 1 << 12, Bodies: 8 << 20, Packets: 1 << 13, Bytes: 4 << 20}
 
 // magic opens a Hello, so that a stranger's bytes are told from a gateway's.
 var magic = []byte("sheaf\x00")
 
-// HelloLen is the length of a Hello on the wire in bytes, and HelloLen1 that of
+// HelloLen is the length of a Hello on the wire, in bytes, and HelloLen1 the length of
 // one whose writer speaks version 1 only.
 const (
 	HelloLen1 = 6 + 2 + 5*4
@@ -59,7 +62,8 @@ const (
 // known are for later versions to use, and are not looked at.
 const helloEnds = 1
 
-// ErrHello tells that a peer's Hello cannot be understood or agreed with.
+// ErrHello tells that a peer's Hello cannot be understood or agreed with. Errors that
+// match it say why.
 var ErrHello = errors.New("wire: no agreement with the peer")
 
 // Versions are those of this specification that an end speaks, inclusive.
@@ -68,8 +72,8 @@ type Versions struct{ Min, Max uint8 }
 // String returns "1 to 2".
 func (v Versions) String() string { return fmt.Sprintf("%d to %d", v.Min, v.Max) }
 
-// A VersionError tells that two ends have no version in common. It matches
-// [ErrHello].
+// A VersionError tells that two ends have no version in common, and which each of them
+// speaks, so that somebody can tell which one to renew. It matches [ErrHello].
 type VersionError struct{ Here, There Versions }
 
 func (e *VersionError) Error() string {
@@ -79,7 +83,8 @@ func (e *VersionError) Error() string {
 // Is makes errors.Is see ErrHello.
 func (e *VersionError) Is(target error) bool { return target == ErrHello }
 
-// AppendHello appends h to dst.
+// AppendHello appends h to dst. An end that speaks version 1 only writes what version 1
+// reads, without instance and flags.
 func AppendHello(dst []byte, h Hello) []byte {
 	dst = append(dst, magic...)
 	dst = append(dst, h.Min, h.Max)
@@ -93,14 +98,13 @@ func AppendHello(dst []byte, h Hello) []byte {
 	return append(dst, byte(b2i(h.Ends))*helloEnds)
 }
 
-// Versions returns those that the end speaks which says h.
+// Versions returns the versions that the end speaks which says h.
 func (h Hello) Versions() Versions { return Versions{h.Min, h.Max} }
 
 // ParseHello parses the Hello at the start of b and returns its length n,
 // HelloLen1 or HelloLen. The error is ErrShort where b is only the beginning of
-// one, and else matches ErrHello. The limits may be any: those of another version
-// may have other bounds, so Negotiate looks at them once it knows that there is a
-// common one.
+// one, and else matches ErrHello. The limits may be any: another version may have
+// other bounds, so Negotiate looks at them once it knows that there is a common one.
 func ParseHello(b []byte) (h Hello, n int, err error) {
 	if k := min(len(b), len(magic)); !bytes.Equal(b[:k], magic[:k]) {
 		return Hello{}, 0, fmt.Errorf("%w: the peer is not a sheaf gateway", ErrHello)
@@ -145,11 +149,13 @@ func Negotiate(here, there Hello) (version uint8, limits Limits, err error) {
 	return version, l, l.Check()
 }
 
+// fields returns the limits in the order of a Hello's bytes.
 func (l *Limits) fields() [5]*uint32 {
 	return [5]*uint32{&l.Flows, &l.Templates, &l.Bodies, &l.Packets, &l.Bytes}
 }
 
-// Check tells whether the limits are inside the absolute ones.
+// Check tells whether the limits are inside the absolute ones. The error matches
+// ErrHello and names the first one that is not.
 func (l Limits) Check() error {
 	ranges := [5]struct {
 		name     string
