@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"time"
 )
@@ -46,13 +45,6 @@ func listenControl(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
 	return l, nil
-}
-
-// A Route says that a prefix lies behind a peer.
-type Route struct {
-	Prefix netip.Prefix `json:"prefix"`
-	Peer   string       `json:"peer"`
-	Fault  string       `json:"fault,omitempty"` // why packets do not go there; told, not asked
 }
 
 func (g *Gateway) controlHandler() http.Handler {

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -19,7 +18,6 @@ import (
 	"github.com/gaissmai/bart"
 	"golang.org/x/time/rate"
 
-	"sheaf/engine/wire"
 	"sheaf/netstack"
 	"sheaf/parsers"
 	"sheaf/tunnel"
@@ -60,6 +58,7 @@ type Gateway struct {
 	malformed  atomic.Uint64 // what the port read that is no IP packet
 	replies    *replies      // of ICMP errors; route's
 	reply      []byte        // one of them, kept for the next
+	filled     []*laneRunner // lanes that packets of this read go to; route's
 
 	undelivered rate.Sometimes // bounds what the log says of packets that the port refuses
 }
@@ -86,170 +85,6 @@ func New(cfg *Config, log *slog.Logger) (*Gateway, error) {
 		return nil, errors.Join(err, g.Close())
 	}
 	return g, nil
-}
-
-func (g *Gateway) setUp() (err error) {
-	c := g.cfg
-	if g.registry, err = c.registry(); err != nil {
-		return err
-	}
-	key, err := tunnel.LoadKey(c.Key)
-	if err != nil {
-		return err
-	}
-	g.fingerprint = key.Fingerprint()
-	control := c.Control
-	if control == "" {
-		control = DefaultControl
-	}
-	if control != noControl {
-		if g.control, err = listenControl(control); err != nil {
-			return err
-		}
-		g.closers = append(g.closers, g.control.Close)
-	}
-	if c.Metrics != "" {
-		if g.metrics, g.scrape, err = g.listenMetrics(c.Metrics); err != nil {
-			return err
-		}
-		g.closers = append(g.closers, g.scrape.Close)
-	}
-	tc := tunnel.Config{Key: key, Listen: c.Listen, Logger: g.log, DialTimeout: 5 * time.Second, BackoffMax: 5 * time.Second}
-	if tc.Carriers, err = c.carriers(); err != nil {
-		return err
-	}
-	for _, p := range c.Peers {
-		f, err := tunnel.ParseFingerprint(p.Fingerprint)
-		if err != nil {
-			return err
-		}
-		if f == g.fingerprint {
-			return fmt.Errorf("[[peer]] %q: the fingerprint is this gateway's own; it needs the peer's", p.Name)
-		}
-		tc.Peers = append(tc.Peers, tunnel.PeerConfig{Name: p.Name, Fingerprint: f, Endpoint: p.Endpoint})
-	}
-	if g.tunnel, err = tunnel.New(tc); err != nil {
-		return err
-	}
-	g.closers = append(g.closers, g.tunnel.Close)
-	if err := g.openPort(); err != nil {
-		return err
-	}
-	g.router = newRouter(g.registry)
-	for i := range c.Peers {
-		if err := g.addPeer(&c.Peers[i]); err != nil {
-			return err
-		}
-	}
-	return g.dropStale()
-}
-
-// openPort opens the device or the userspace stack.
-func (g *Gateway) openPort() (err error) {
-	c := g.cfg
-	if c.TUN != nil {
-		g.device, err = netstack.OpenTUN(netstack.TUNConfig{
-			Name: c.TUN.Name, Addresses: c.TUN.Address.list(), MTU: c.TUN.MTU,
-			Offload: c.TUN.Offload == nil || *c.TUN.Offload, Fallback: g.fallback(),
-		})
-		if err != nil {
-			return err
-		}
-		g.port = g.device
-		g.closers = append(g.closers, g.device.Close)
-		return nil
-	}
-	if g.stack, err = netstack.NewStack(netstack.StackConfig{Addresses: c.Address.list()}); err != nil {
-		return err
-	}
-	g.port = g.stack
-	g.closers = append(g.closers, g.stack.Close)
-	if t := c.Terminate; t != nil {
-		servers, err := t.servers()
-		if err != nil {
-			return err
-		}
-		_, err = g.stack.Terminate(netstack.TerminateConfig{
-			Prefixes: t.Prefixes.list(), ProxyProtocol: t.Proxy,
-			Map: func(a netip.AddrPort) netip.AddrPort {
-				if to, ok := servers[a]; ok {
-					return to
-				}
-				return a
-			},
-		})
-		if err != nil {
-			return fmt.Errorf("[terminate]: %w", err)
-		}
-	}
-	for _, f := range c.Forward {
-		to, err := netip.ParseAddrPort(f.To)
-		if err != nil {
-			return fmt.Errorf("[[forward]]: to = %q: expected ADDR:PORT", f.To)
-		}
-		_, err = g.stack.Forward(context.Background(), netstack.ForwardConfig{
-			From: f.From, To: to, Changed: func(err error) { g.noteForward(f, err) },
-		})
-		if err != nil {
-			return fmt.Errorf("[[forward]]: %w", err)
-		}
-	}
-	return nil
-}
-
-// noteForward logs that a forward's server answers or, with err, does not.
-func (g *Gateway) noteForward(f Forward, err error) {
-	if err != nil {
-		g.log.Warn("server does not answer, connections are refused until it does", "from", f.From, "to", f.To, "err", err)
-		return
-	}
-	g.log.Info("server answers", "from", f.From, "to", f.To)
-}
-
-func (g *Gateway) addPeer(pc *Peer) error {
-	lane, err := g.cfg.lane(g.registry)
-	if err != nil {
-		return err
-	}
-	p := &peer{name: pc.Name, tunnel: g.tunnel.Peer(pc.Name)}
-	p.allowed.Store(&bart.Lite{})
-	limit := g.cfg.Queue.Bytes
-	if limit == 0 {
-		limit = 4 << 20
-	}
-	hole := &blackHole{}
-	for i := range p.lanes {
-		class := tunnel.Class(i)
-		l := &laneRunner{
-			peer: p.name, class: class, lane: lane, mismatch: &p.mismatch,
-			accept:    func(packets [][]byte) { g.deliver(p, packets) },
-			stall:     g.cfg.Stall.or(2 * time.Second),
-			clock:     func() time.Duration { return time.Since(g.since) },
-			queue:     newQueue(limit, g.cfg.Queue.Time.or(500*time.Millisecond)),
-			blackHole: hole,
-			log:       g.log,
-			self:      ownHello(g.instance, g.stack != nil),
-		}
-		if g.stack != nil {
-			l.opened = g.stack.Retry
-		}
-		l.open = func(ctx context.Context) (stream, error) {
-			s, err := p.tunnel.Lane(ctx, class)
-			if err != nil {
-				return nil, err
-			}
-			l.overhead.Store(int64(s.Overhead()))
-			return s, nil
-		}
-		p.lanes[i] = l
-	}
-	g.peers[p.name] = p
-	for _, a := range pc.Allowed {
-		if err := g.AddRoute(Route{Prefix: a.Prefix, Peer: p.name}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Run carries packets until ctx ends or the port fails.
@@ -311,141 +146,6 @@ func (g *Gateway) Close() error {
 	return all
 }
 
-// pump reads the port until it fails.
-func (g *Gateway) pump() error {
-	n := g.port.BatchSize()
-	bufs, sizes := make([][]byte, n), make([]int, n)
-	for i := range bufs {
-		bufs[i] = make([]byte, wire.MaxPacket)
-	}
-	for {
-		got, err := g.port.Read(bufs, sizes)
-		now := time.Since(g.since)
-		for i := range got {
-			g.route(now, bufs[i][:sizes[i]])
-		}
-		if err != nil {
-			return fmt.Errorf("read packets: %w", err)
-		}
-	}
-}
-
-// route queues a packet, borrowed for the call, for its lane.
-func (g *Gateway) route(now time.Duration, packet []byte) {
-	_, dst, ok := addresses(packet)
-	if !ok {
-		g.malformed.Add(1)
-		return
-	}
-	p := g.router.to(dst)
-	if p == nil {
-		g.unroutable.Add(1)
-		g.refuse(now, packet)
-		return
-	}
-	l := p.lanes[g.router.class(packet)]
-	if l.health.away(now) > l.stall {
-		g.refuse(now, packet)
-		return
-	}
-	l.queue.put(now, packet)
-}
-
-// refuse answers a packet that cannot be carried as a router would.
-func (g *Gateway) refuse(now time.Duration, packet []byte) {
-	// As from where the packet was going: the kernel takes no packet from its own
-	// addresses that comes from outside.
-	_, from, ok := addresses(packet)
-	if !ok || !g.replies.allow(now, packet) {
-		return
-	}
-	if b := netstack.AppendUnreachable(g.reply[:0], packet, netstack.NoRoute, from); b != nil {
-		g.reply = b
-		g.out.Lock()
-		_ = g.port.Write([][]byte{b})
-		g.out.Unlock()
-	}
-}
-
-// deliver hands out packets that a peer sent, if it may send them.
-func (g *Gateway) deliver(p *peer, packets [][]byte) {
-	allowed := p.allowed.Load()
-	keep := packets[:0]
-	for _, b := range packets {
-		src, _, ok := addresses(b)
-		if !ok || !allowed.Contains(src) && !g.router.reports(p, b) {
-			p.refused.Add(1)
-			continue
-		}
-		keep = append(keep, b)
-	}
-	if len(keep) == 0 {
-		return
-	}
-	g.out.Lock()
-	err := g.port.Write(keep)
-	g.out.Unlock()
-	if err != nil && !closed(err) {
-		g.undelivered.Do(func() { g.log.Warn("packets not delivered", "peer", p.name, "packets", len(keep), "err", err) })
-	}
-}
-
-// AddRoute routes a prefix to a peer, which may then also send from it.
-func (g *Gateway) AddRoute(r Route) error {
-	g.routes.Lock()
-	defer g.routes.Unlock()
-	p := g.peers[r.Peer]
-	switch {
-	case p == nil:
-		return fmt.Errorf("no peer %q; there are %s", r.Peer, strings.Join(g.peerNames(), ", "))
-	case !r.Prefix.IsValid() || r.Prefix != r.Prefix.Masked():
-		return fmt.Errorf("%v is no prefix like 10.2.0.0/24", r.Prefix)
-	}
-	table := g.router.table.Load()
-	if other, ok := table.Get(r.Prefix); ok {
-		if other == p {
-			return g.restore()
-		}
-		return fmt.Errorf("%v already lies behind peer %q", r.Prefix, other.name)
-	}
-	if g.device != nil {
-		if err := g.device.AddRoute(r.Prefix); err != nil {
-			return err
-		}
-	}
-	g.router.table.Store(table.InsertPersist(r.Prefix, p))
-	p.allowed.Store(p.allowed.Load().InsertPersist(r.Prefix))
-	return nil
-}
-
-// DelRoute ends the route of a prefix.
-func (g *Gateway) DelRoute(r Route) error {
-	g.routes.Lock()
-	defer g.routes.Unlock()
-	table := g.router.table.Load()
-	p, ok := table.Get(r.Prefix)
-	if !ok || r.Peer != "" && r.Peer != p.name {
-		return fmt.Errorf("%v is not routed to peer %q", r.Prefix, r.Peer)
-	}
-	if g.device != nil {
-		if err := g.device.DelRoute(r.Prefix); err != nil {
-			return err
-		}
-	}
-	g.router.table.Store(table.DeletePersist(r.Prefix))
-	p.allowed.Store(p.allowed.Load().DeletePersist(r.Prefix))
-	return nil
-}
-
-// Routes returns the routes in the order of their prefixes.
-func (g *Gateway) Routes() []Route {
-	routes := []Route{}
-	for prefix, p := range g.router.table.Load().AllSorted() {
-		routes = append(routes, Route{Prefix: prefix, Peer: p.name})
-	}
-	return routes
-}
-
 func (g *Gateway) peerNames() []string {
 	var names []string
 	for _, p := range g.sortedPeers() {
@@ -461,6 +161,27 @@ func (g *Gateway) sortedPeers() []*peer {
 	}
 	slices.SortFunc(all, func(a, b *peer) int { return strings.Compare(a.name, b.name) })
 	return all
+}
+
+// Describe says in a line what the gateway is.
+func (g *Gateway) Describe() string {
+	var parts []string
+	if g.device != nil {
+		parts = append(parts, "device "+g.device.Name())
+	}
+	if a := g.Addr(); a != nil {
+		parts = append(parts, "listening on "+a.String())
+	}
+	for _, p := range g.sortedPeers() {
+		n := 0
+		for _, r := range g.Routes() {
+			if r.Peer == p.name {
+				n++
+			}
+		}
+		parts = append(parts, fmt.Sprintf("peer %s with %d routes", p.name, n))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Addr returns the address on which the gateway listens for peers.

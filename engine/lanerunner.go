@@ -46,7 +46,8 @@ type laneRunner struct {
 	log       *slog.Logger
 	self      wire.Hello // what this end says in its Hello
 
-	streams streams // of the goroutine that runs the lane
+	streams streams  // of the goroutine that runs the lane
+	read    [][]byte // what one read of the port has for this lane; of the goroutine that reads
 
 	health   health
 	mismatch *mismatch    // the peer's, of all its lanes

@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -79,5 +81,43 @@ func TestQueueDoesNotAllocate(t *testing.T) {
 		q.recycle(batch)
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// BenchmarkPut is what a packet takes on its way to the writer, one after the other
+// and a read's together, while a writer takes.
+func BenchmarkPut(b *testing.B) {
+	packets := make([][]byte, 64)
+	for i := range packets {
+		packets[i] = make([]byte, 120)
+	}
+	for _, size := range []int{1, 8, 64} {
+		b.Run(fmt.Sprint(size, " together"), func(b *testing.B) {
+			q := newQueue(1<<20, time.Hour)
+			ctx, stop := context.WithCancel(b.Context())
+			var writer sync.WaitGroup
+			writer.Go(func() {
+				var batch []packet
+				for {
+					select {
+					case <-ctx.Done():
+						return
+					case <-q.ready:
+					}
+					batch = q.take(batch)
+					q.recycle(batch)
+				}
+			})
+			n := 0
+			for b.Loop() {
+				for at := 0; at < len(packets); at += size {
+					q.put(0, packets[at:at+size]...)
+				}
+				n += len(packets)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n), "ns/packet")
+			stop()
+			writer.Wait()
+		})
 	}
 }

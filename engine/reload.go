@@ -11,57 +11,6 @@ import (
 	"strings"
 )
 
-// Reload makes the routes those of another configuration, without touching a
-// lane. Nothing else can change while a gateway runs: where the configurations
-// differ in their peers, nothing is done and the error says so.
-func (g *Gateway) Reload(cfg *Config) error {
-	want := make(map[netip.Prefix]string)
-	for _, p := range cfg.Peers {
-		if g.peers[p.Name] == nil {
-			return fmt.Errorf("%w: [[peer]] %q is new: restart the gateway to add or remove peers", ErrConfig, p.Name)
-		}
-		for _, a := range p.Allowed {
-			want[a.Prefix] = p.Name
-		}
-	}
-	if len(cfg.Peers) != len(g.peers) {
-		return fmt.Errorf("%w: a [[peer]] is gone: restart the gateway to add or remove peers", ErrConfig)
-	}
-	var all error
-	for _, r := range g.Routes() {
-		if want[r.Prefix] != r.Peer {
-			all = errors.Join(all, g.DelRoute(r))
-		} else {
-			delete(want, r.Prefix)
-		}
-	}
-	for prefix, name := range want {
-		all = errors.Join(all, g.AddRoute(Route{Prefix: prefix, Peer: name}))
-	}
-	return all
-}
-
-// Describe says in a line what the gateway is.
-func (g *Gateway) Describe() string {
-	var parts []string
-	if g.device != nil {
-		parts = append(parts, "device "+g.device.Name())
-	}
-	if a := g.Addr(); a != nil {
-		parts = append(parts, "listening on "+a.String())
-	}
-	for _, p := range g.sortedPeers() {
-		n := 0
-		for _, r := range g.Routes() {
-			if r.Peer == p.name {
-				n++
-			}
-		}
-		parts = append(parts, fmt.Sprintf("peer %s with %d routes", p.name, n))
-	}
-	return strings.Join(parts, ", ")
-}
-
 var (
 	peerTable   = regexp.MustCompile(`(?m)^\s*\[\[\s*peer\s*\]\]`)
 	anyTable    = regexp.MustCompile(`(?m)^\s*\[`)

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"sheaf/engine/wire"
+	"sheaf/netstack"
+)
+
+// The way of packets through the gateway: pump, route and put on the way to a peer,
+// deliver on the way from it.
+
+// pump reads the port until it fails.
+func (g *Gateway) pump() error {
+	n := g.port.BatchSize()
+	bufs, sizes, packets := make([][]byte, n), make([]int, n), make([][]byte, 0, n)
+	for i := range bufs {
+		bufs[i] = make([]byte, wire.MaxPacket)
+	}
+	for {
+		got, err := g.port.Read(bufs, sizes)
+		packets = packets[:0]
+		for i := range got {
+			packets = append(packets, bufs[i][:sizes[i]])
+		}
+		g.route(time.Since(g.since), packets...)
+		if err != nil {
+			return fmt.Errorf("read packets: %w", err)
+		}
+	}
+}
+
+// route queues the packets of one read, borrowed for the call, for their lanes: a
+// lane's together, so that its lock is taken and its writer woken once a read.
+func (g *Gateway) route(now time.Duration, packets ...[]byte) {
+	for _, packet := range packets {
+		l := g.laneOf(now, packet)
+		if l == nil {
+			continue
+		}
+		if len(l.read) == 0 {
+			g.filled = append(g.filled, l)
+		}
+		l.read = append(l.read, packet)
+	}
+	for _, l := range g.filled {
+		l.queue.put(now, l.read...)
+		l.read = l.read[:0]
+	}
+	g.filled = g.filled[:0]
+}
+
+// laneOf returns the lane that a packet goes to, or nil: what cannot be carried is
+// counted, and refused.
+func (g *Gateway) laneOf(now time.Duration, packet []byte) *laneRunner {
+	_, dst, ok := addresses(packet)
+	if !ok {
+		g.malformed.Add(1)
+		return nil
+	}
+	p := g.router.to(dst)
+	if p == nil {
+		g.unroutable.Add(1)
+		g.refuse(now, packet)
+		return nil
+	}
+	l := p.lanes[g.router.class(packet)]
+	if l.health.away(now) > l.stall {
+		g.refuse(now, packet)
+		return nil
+	}
+	return l
+}
+
+// refuse answers a packet that cannot be carried as a router would.
+func (g *Gateway) refuse(now time.Duration, packet []byte) {
+	// As from where the packet was going: the kernel takes no packet from its own
+	// addresses that comes from outside.
+	_, from, ok := addresses(packet)
+	if !ok || !g.replies.allow(now, packet) {
+		return
+	}
+	if b := netstack.AppendUnreachable(g.reply[:0], packet, netstack.NoRoute, from); b != nil {
+		g.reply = b
+		g.out.Lock()
+		_ = g.port.Write([][]byte{b})
+		g.out.Unlock()
+	}
+}
+
+// deliver hands out packets that a peer sent, if it may send them.
+func (g *Gateway) deliver(p *peer, packets [][]byte) {
+	allowed := p.allowed.Load()
+	keep := packets[:0]
+	for _, b := range packets {
+		src, _, ok := addresses(b)
+		if !ok || !allowed.Contains(src) && !g.router.reports(p, b) {
+			p.refused.Add(1)
+			continue
+		}
+		keep = append(keep, b)
+	}
+	if len(keep) == 0 {
+		return
+	}
+	g.out.Lock()
+	err := g.port.Write(keep)
+	g.out.Unlock()
+	if err != nil && !closed(err) {
+		g.undelivered.Do(func() { g.log.Warn("packets not delivered", "peer", p.name, "packets", len(keep), "err", err) })
+	}
+}
