@@ -145,8 +145,8 @@ const (
 	// learned (codec.setMinimum), so that a smaller set is what is left of one that ended.
 	leastSet = 3
 	// busyAcks is with how many acknowledgements since the last frame a flow is busy:
-	// this one and the next ones are data. With 2 the captures of 200 publishers
-	// with QoS 1 take 19 % more bytes; 3 and 8 change 0.1 % in all.
+	// this one and the next ones are data. With 2 the capture of 200 publishers
+	// with QoS 1 takes 19 % more bytes; 3 and 8 change 0.1 % in all.
 	busyAcks = 4
 	// fullAck is for how many bytes an acknowledgement is at least, where a receiver
 	// acknowledges every second full-sized segment (RFC 9293 section 3.8.6.3). A
@@ -171,8 +171,8 @@ const (
 	// next one to wait for quiet only. Measured with a publisher at the far side:
 	// each message waited for a window on its way up, and its answer held the
 	// notifications for another on their way down, 12 ms together. With 3 the
-	// captures of pings and connects (control-50) take 6 % more bytes; 32 changes
-	// nothing in them.
+	// capture of commands to 50 units (control-50) takes 6 % more bytes; 32 changes
+	// nothing in any.
 	idleAfter = 8
 	// burstShare is the part of a window that frames for urgency are apart at most, so
 	// that the mean wait in a burst of connects is a quarter of a window. With 4 the
