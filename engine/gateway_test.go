@@ -226,13 +226,18 @@ func TestWrongFramesAreToldAtBothEnds(t *testing.T) {
 	}{
 		{malformedFrame, tunnel.ReasonMalformed},
 		{wrongDigest(t), tunnel.ReasonCorrupt},
+		{pastLimits(t), tunnel.ReasonLimit},
 	} {
 		t.Run(test.want.String(), func(t *testing.T) {
 			texts, _ := userspaceTexts(t, echoServer(t), "quic")
 			var logs [2]record
 			var sites [2]*site
 			for i := 1; i >= 0; i-- {
-				sites[i] = startWith(t, texts[i], logs[i].log(), func(*Gateway) {})
+				sites[i] = startWith(t, texts[i], logs[i].log(), func(g *Gateway) {
+					for _, l := range g.sortedPeers()[0].lanes {
+						l.self = frugal()
+					}
+				})
 			}
 			waitUp(t, sites[:]...)
 			l := sites[0].g.sortedPeers()[0].lanes[tunnel.ClassBulk]

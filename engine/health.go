@@ -121,10 +121,13 @@ func (l *laneRunner) tell(why error, again int) {
 	l.log.Log(context.Background(), level, what, "peer", l.peer, "lane", l.class, "why", why)
 }
 
-// frameReason says to the peer what is wrong with its frame.
+// frameReason says what the peer is to be told of its frame that was not taken.
 func frameReason(err error) tunnel.Reason {
-	if errors.Is(err, aggregate.ErrDigest) {
+	switch {
+	case errors.Is(err, aggregate.ErrDigest):
 		return tunnel.ReasonCorrupt
+	case errors.Is(err, aggregate.ErrLimit):
+		return tunnel.ReasonLimit
 	}
 	return tunnel.ReasonMalformed
 }

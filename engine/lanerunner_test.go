@@ -466,15 +466,35 @@ var malformedFrame = []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}
 // wrongDigest is the first frame of a lane, with the digest of other packets.
 func wrongDigest(t *testing.T) []byte {
 	t.Helper()
+	frame := firstFrame(t, 1)
+	frame[1]++ // the first byte of the digest
+	return frame
+}
+
+// firstFrame is the first frame of a lane with so many packets of no protocol.
+func firstFrame(t *testing.T, packets int) []byte {
+	t.Helper()
 	lane, err := aggregate.NewLane(aggregate.Config{Registry: builtin.Registry()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lane.Merger.Add(0, []byte{1, 2, 3})
-	frame := lane.Merger.Flush(nil, 0, aggregate.FlushEnd)
-	frame[1]++ // the first byte of the digest
-	return frame
+	for range packets {
+		if err := lane.Merger.Add(0, []byte{1, 2, 3}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return lane.Merger.Flush(nil, 0, aggregate.FlushEnd)
 }
+
+// frugal is what a program says that takes 8 packets a frame.
+func frugal() wire.Hello {
+	h := ownHello([8]byte{}, false)
+	h.Limits.Packets = 8
+	return h
+}
+
+// pastLimits is a frame of more packets than who is frugal takes.
+func pastLimits(t *testing.T) []byte { return firstFrame(t, 9) }
 
 // What is wrong in an epoch is told to the peer as what it is.
 func TestPeerThatSpeaksNonsense(t *testing.T) {
@@ -484,11 +504,12 @@ func TestPeerThatSpeaksNonsense(t *testing.T) {
 	}{
 		"no frame": {malformedFrame, tunnel.ReasonMalformed},
 		"digest":   {wrongDigest(t), tunnel.ReasonCorrupt},
+		"limit":    {pastLimits(t), tunnel.ReasonLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := wirePair(0, 1<<16)
-				if _, err := w[1].Write(append(wire.AppendHello(nil, ownHello([8]byte{}, false)), test.says...)); err != nil {
+				if _, err := w[1].Write(append(wire.AppendHello(nil, frugal()), test.says...)); err != nil {
 					t.Fatal(err)
 				}
 				b := newBench(t)

@@ -14,6 +14,10 @@ import (
 // epoch is over; nothing of the frame was delivered.
 var ErrFrame = codec.ErrFrame
 
+// ErrLimit tells that a frame asked for more than the limits that both ends agreed
+// on. It matches [ErrFrame].
+var ErrLimit = codec.ErrLimit
+
 // ErrDigest tells that the packets of a frame came out other than they went in.
 // It matches [ErrFrame].
 var ErrDigest = fmt.Errorf("%w: digest mismatch", ErrFrame)

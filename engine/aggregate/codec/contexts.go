@@ -15,7 +15,7 @@ func (x *codec) codeContext(kind Kind, mb *Member) error {
 			return invalid("context number")
 		}
 	case len(x.contexts) >= int(x.limits.Flows):
-		return invalid("too many contexts")
+		return pastLimit("contexts")
 	default:
 		mb.cid = cidAt(uint32(len(x.contexts)))
 	}

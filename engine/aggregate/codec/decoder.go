@@ -229,7 +229,7 @@ func (d *Decoder) fill(g *Group, i int) []byte {
 func (d *Decoder) end() error {
 	d.out.Ends = append(d.out.Ends, len(d.out.Packets))
 	if len(d.out.Ends) > int(d.limits.Packets) || len(d.out.Packets) > int(d.limits.Bytes) {
-		return invalid("frame past its limits")
+		return pastLimit("packets of a frame, or their bytes")
 	}
 	return nil
 }

@@ -32,8 +32,11 @@ func (x *codec) codeMembers(g *Group) error {
 		listed++
 	}
 	extra := int(count.Uint(&x.coder, uint64(len(g.Members)-listed)))
-	if extra < 0 || extra > int(x.limits.Packets) || listed+extra == 0 {
-		return invalid("too many members")
+	switch {
+	case extra < 0 || listed+extra == 0:
+		return invalid("number of members")
+	case extra > int(x.limits.Packets):
+		return pastLimit("members of a group")
 	}
 	for i := listed; i < listed+extra; i++ {
 		if err := x.codeMember(g, i); err != nil {

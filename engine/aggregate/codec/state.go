@@ -13,7 +13,13 @@ import (
 // epoch is over; nothing of the frame was delivered.
 var ErrFrame = errors.New("aggregate: frame does not fit what is remembered")
 
+// ErrLimit tells that a frame asked for more than the limits that both ends agreed on
+// in their Hellos ([wire.Limits]). It matches [ErrFrame].
+var ErrLimit = fmt.Errorf("%w: past a limit", ErrFrame)
+
 func invalid(what string) error { return fmt.Errorf("%w: %s", ErrFrame, what) }
+
+func pastLimit(what string) error { return fmt.Errorf("%w: %s", ErrLimit, what) }
 
 // A state is what both ends of one direction of a lane remember: the Encoder has
 // one and the peer's Decoder has its twin. Every frame changes both in the same way,
