@@ -206,7 +206,7 @@ func newSocketEnd(c net.Conn) *socketEnd {
 
 // readUrgentInLine keeps a byte that was sent as urgent (RFC 9293 section 3.8.5)
 // among the others, where the kernel would set the last one apart and drop those
-// before it. That it was urgent is not carried on, as RFC 6093 allows for.
+// before it. The urgency is not carried on, as RFC 6093 allows for.
 func readUrgentInLine(fd uintptr) {
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_OOBINLINE, 1)
 }

@@ -71,7 +71,7 @@ type Forwarder struct {
 // Forward listens on cfg.From and connects each connection with cfg.To: end of
 // file and resets pass in both directions, and who reads slowly slows the sender
 // down. It goes on until the Forwarder or the stack is closed, or ctx is done.
-// That From can be listened on is found out at once; it is then held, but refuses
+// Whether From can be listened on is found out at once; it is then held, but refuses
 // until To answers.
 func (s *Stack) Forward(ctx context.Context, cfg ForwardConfig) (*Forwarder, error) {
 	to := cfg.To

@@ -156,7 +156,7 @@ func (s *Stack) Owns(addr netip.Addr) bool {
 }
 
 // Input puts packets that came out of the tunnel into the stack. It does not wait
-// for Read. The packets are borrowed until it returns. Those that are not for the
+// for Read. The packets are borrowed until it returns. Packets that are not for the
 // stack are dropped and counted.
 func (s *Stack) Input(packets [][]byte) {
 	for _, p := range packets {

@@ -19,7 +19,7 @@
 // from their first byte, have scanners of their own.
 //
 // Spans are advice: a wrong one costs bytes on the link and never correctness.
-// That is why a Stream guesses where it must (after a gap, in the middle of a
+// So a Stream guesses where it must (after a gap, in the middle of a
 // connection) and why nothing here reassembles or buffers a payload.
 //
 // Everything here is a function of its input: no goroutine, clock, log or I/O.

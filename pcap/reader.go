@@ -29,7 +29,7 @@ type Packet struct {
 
 	// Of one Interface, frames with a different Tap were captured at different places:
 	// it is the index of the interface in Linux cooked captures v2 and its name in
-	// PKTAP. Those of v1 are Blurred: direction and sender is all that they tell, so
+	// PKTAP. Cooked captures v1 are Blurred: direction and sender is all that they tell, so
 	// that frames with the same Tap may be of different places too.
 	Blurred bool
 }

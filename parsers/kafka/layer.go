@@ -15,7 +15,7 @@ const layerNumber = 1092
 var LayerTypeKafka = parsers.RegisterLayer[Layer](layerNumber, "Kafka")
 
 // A Layer is one Kafka request or response as a gopacket layer. A TCP segment
-// with several gives as many layers. Those that straddle segments are decode
+// with several gives as many layers. Messages that straddle segments are decode
 // errors here: gopacket's packets stand alone, and its reassembly is for whoever
 // needs them.
 //

@@ -5,7 +5,7 @@ import "sheaf/parsers"
 // A Name is a message's kind: that of a response, or a request's API.
 type Name uint8
 
-// The names that are looked at. That of a request is its API key and apiBase.
+// The names that are looked at. The name of a request is its API key and apiBase.
 const (
 	Response Name = iota + 1
 	Request       // of another API

@@ -18,7 +18,7 @@
 //   - a JetStream acknowledgement ($JS.ACK.>) is named by its stream. The
 //     consumer and its counters are fields of the flow;
 //   - a SUB or UNSUB has none: subscriptions are mostly each to another subject,
-//     and alike but for it. Those whose subjects begin with the same token of
+//     and alike but for it. Subscriptions whose subjects begin with the same token of
 //     several are compared with one another.
 //
 // A server's PING and the client's PONG keep a connection alive and wait like

@@ -5,8 +5,8 @@ import "sheaf/parsers"
 // A Name is a message's kind.
 type Name uint8
 
-// The kinds. Those of commands are in upper case, of pushes in lower case, and
-// of other replies are what their type is called.
+// The kinds: commands are in upper case, pushes in lower case, and
+// other replies are what their type is called.
 const (
 	COMMAND Name = iota + 1 // any but these:
 	PUBLISH

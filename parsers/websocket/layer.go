@@ -15,7 +15,7 @@ const layerNumber = 1645
 var LayerTypeWebSocket = parsers.RegisterLayer[Layer](layerNumber, "WebSocket")
 
 // A Layer is one WebSocket frame, or the HTTP head before the first, as a gopacket
-// layer. A TCP segment with several gives as many layers. Those that straddle
+// layer. A TCP segment with several gives as many layers. Frames that straddle
 // segments are decode errors here: gopacket's packets stand alone, and its
 // reassembly is for whoever needs them.
 //

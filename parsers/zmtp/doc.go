@@ -11,7 +11,7 @@
 //   - Layer, a gopacket layer, so that any gopacket program can show ZMTP.
 //
 // A message is its frames up to the first that no more follow. Its event is the
-// first frame where more follow: the topic, as publishers send it. That of a
+// first frame where more follow: the topic, as publishers send it. The event of a
 // subscription is what it subscribes to, whether it is a command (3.1) or a
 // message that begins with 1 or 0 (3.0).
 //

@@ -15,7 +15,7 @@ const layerNumber = 1037
 var LayerTypeZMTP = parsers.RegisterLayer[Layer](layerNumber, "ZMTP")
 
 // A Layer is one ZMTP greeting, command or message as a gopacket layer. A TCP
-// segment with several gives as many layers. Those that straddle segments, as
+// segment with several gives as many layers. Messages that straddle segments, as
 // greetings do, are decode errors here: gopacket's packets stand alone, and its
 // reassembly is for whoever needs them.
 //

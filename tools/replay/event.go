@@ -117,7 +117,7 @@ func (r *Row) Add(o *Row) {
 }
 
 // SumRows sums up the rows that are of the same direction, protocol, name and
-// event once change was called on them. Those with most bytes come first.
+// event once change was called on them. The heaviest come first.
 func SumRows(rows []Row, change func(*Row)) []Row {
 	type kind struct {
 		direction             Direction

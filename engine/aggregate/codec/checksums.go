@@ -77,8 +77,7 @@ func (f *Fields) resolve(right, partial uint16) {
 }
 
 // codeSums codes what the checksums are, not their bytes: a right one is computed again
-// at the far end, from the same packet. Those that are nothing that can be computed cost
-// 16 bits. Both modes of a segment are one number: where neither is as last time
+// at the far end, from the same packet. Any other costs 16 bits. Both modes of a segment are one number: where neither is as last time
 // the other mostly is not either.
 func (x *codec) codeSums(g *Group) error {
 	res := x.column(len(g.Members))

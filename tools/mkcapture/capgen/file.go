@@ -24,7 +24,7 @@ type File struct {
 	Nanos    bool // times in nanoseconds instead of microseconds
 }
 
-// Standard returns the captures that lie in testdata. Those above 100 kB are
+// Standard returns the captures that lie in testdata. Files above 100 kB are
 // gzipped.
 func Standard() []File {
 	return []File{

@@ -26,7 +26,7 @@ func (c *conn) message(from *endpoint, m []byte, mode ackMode, arrived func()) {
 	c.transmit(from, m, mode, arrived)
 }
 
-// appendFrame appends a frame. That of a client is masked with a key that nobody
+// appendFrame appends a frame. A client's is masked with a key that nobody
 // can guess (RFC 6455, 5.3).
 func (c *conn) appendFrame(dst []byte, from *endpoint, first byte, data []byte) []byte {
 	mask := byte(0)
