@@ -71,8 +71,8 @@ type framerOf[F any] interface {
 }
 
 // NewCutter returns a Cutter at a message boundary, with a Framer that is zero.
-// That many bytes at the beginning of a message are enough for its Front, and that
-// much budget each Scan has for Resync.
+// Of a message maxFront bytes at its beginning are enough for its Front, and each Scan
+// has budget for Resync.
 func NewCutter[F any, P framerOf[F]](id ProtocolID, maxFront, budget uint16) *Cutter[F, P] {
 	return &Cutter[F, P]{cutter: cutter{protocol: id, maxFront: maxFront, budget: budget}}
 }
