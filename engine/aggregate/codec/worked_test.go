@@ -23,8 +23,8 @@ const (
 	workedEnd   = "<!-- end of the example -->\n"
 )
 
-// A step is one thing that a frame's control field says, and what it cost.
-type step struct {
+// A workedStep is one thing that a frame's control field says, and what it cost.
+type workedStep struct {
 	name, value string
 	bits        float64
 }
@@ -33,12 +33,12 @@ type step struct {
 type tracer struct {
 	*Encoder
 	at    float64
-	steps []step
+	steps []workedStep
 }
 
 func (t *tracer) step(name, format string, args ...any) {
 	now := t.coder.Cost()
-	t.steps = append(t.steps, step{name, fmt.Sprintf(format, args...), now - t.at})
+	t.steps = append(t.steps, workedStep{name, fmt.Sprintf(format, args...), now - t.at})
 	t.at = now
 }
 
@@ -172,7 +172,7 @@ func columnOf(name string, g *Group) string {
 type worker struct {
 	*exchange
 	out   strings.Builder
-	steps [][]step
+	steps [][]workedStep
 	bytes [][]byte
 	bare  []int // bytes of the packets of each frame
 }
