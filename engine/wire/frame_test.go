@@ -155,7 +155,7 @@ func TestDigestCoversOrder(t *testing.T) {
 		}
 		return d
 	}
-	all := []string{"a1", "b1", "a2", "-1", "b2", "a3", "-2", "-3", "b3"}
+	all := []string{"a1", "b1", "a2", "-1", "b2", "a3", "a4", "-2", "-3", "b3", "b4"}
 	want := digest(all...)
 	for i := range len(all) - 1 {
 		swapped := append([]string(nil), all...)

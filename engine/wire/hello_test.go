@@ -82,6 +82,17 @@ func TestHelloErrors(t *testing.T) {
 	}
 }
 
+// Of the flags only bit 0 means something: the others are for later versions.
+func TestHelloFlags(t *testing.T) {
+	b := AppendHello(nil, Hello{Min: 1, Max: 2, Limits: DefaultLimits})
+	for flags, ends := range map[byte]bool{0: false, 1: true, 0xfe: false, 0xff: true} {
+		b[HelloLen-1] = flags
+		if h, _, err := ParseHello(b); err != nil || h.Ends != ends {
+			t.Errorf("flags %#x: ends %v, %v", flags, h.Ends, err)
+		}
+	}
+}
+
 var genHello = rapid.Custom(func(t *rapid.T) Hello {
 	h := Hello{Min: uint8(rapid.IntRange(1, 255).Draw(t, "min"))}
 	h.Max = uint8(rapid.IntRange(int(h.Min), 255).Draw(t, "max"))

@@ -67,7 +67,7 @@ func TestNoise(t *testing.T) {
 		{"hexadecimal", func(n int) []byte { return []byte(hex.EncodeToString(bytesOf(n))) }, []int{12, 400}, false},
 		{"base64", func(n int) []byte { return []byte(base64.StdEncoding.EncodeToString(bytesOf(n))) }, []int{12, 400}, false},
 		{"floats", floats, []int{128, 400, 1400}, false},
-		{"numbers", numbers, []int{32, 100, 1400}, false},
+		{"numbers", numbers, []int{32, 100, 400, 1400}, false}, // at 400 every fourth byte is of the lowest
 		{"zeros", func(n int) []byte { return make([]byte, n) }, []int{12, 1400}, false},
 	} {
 		for _, n := range tt.sizes {

@@ -68,8 +68,8 @@ func TestPlan(t *testing.T) {
 		{"two tokens that are the same", `{"a":1}`, `{"a":1,"b":2}`, `{"a":1[+,"b":2]}`, 6},
 		{"fields in between", "a,bb,ccc", "a,x,bb,ccc", "a,[+x,]bb,ccc", 2},
 		{"fields left out", "a,x,bb,ccc", "a,bb,ccc", "a,[-x][-,]bb,ccc", 0},
-		{"one token of three bytes is enough to go on", "a;ccc-", "x.ccc+", "[a>x][;>.]ccc[->+]", 3},
-		{"one of two bytes is not", "a;cc-", "x.cc+", "[a>x][;>.]cc[->+]", 3},
+		{"one token of three bytes is enough to go on", "a;ccc-", "x.,ccc+", "[a>x][;>.][+,]ccc[->+]", 4},
+		{"one of two bytes is not", "a;cc-", "x.,cc+", "[a>x][;>.][cc>,][->cc][++]", 6},
 		{"the end of both is", "a;c", "x.yc", "[a>x][;>.][c>yc]", 4},
 		{"the nearest counts", "one=abc;two=abc", "abc", "[-one][-=]abc[end]", 0},
 		{"what was replaced is replaced, the rest inserted", "a.ccc", "x-y.ccc", "[a>x][+-y].ccc", 3},
@@ -123,7 +123,11 @@ func TestPlanGivenUp(t *testing.T) {
 	for limit := range 12 {
 		p := new(Plan)
 		literals := p.Make([]byte(template), []byte(body), limit)
-		if made := limit >= 9; p.Made() != made || made && literals != 9 || !made && literals <= limit {
+		want := 9
+		if limit < 8 {
+			want = 8 // the second difference is not looked at
+		}
+		if p.Made() != (limit >= 9) || literals != want {
 			t.Errorf("limit %d: made %v, %d literals", limit, p.Made(), literals)
 		}
 	}
@@ -184,7 +188,7 @@ func TestPlanMissing(t *testing.T) {
 		"empty":            {Template: old, Body: body, Plan: new(Plan)},
 		"given up":         {Template: old, Body: body, Plan: given},
 		"another body":     {Template: old, Body: old[1:], Plan: made},
-		"another template": {Template: body, Body: body[1:], Plan: made},
+		"another template": {Template: old[1:], Body: body, Plan: made},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
