@@ -2,7 +2,7 @@
 // of the package that each is in notice:
 //
 //	go run ./tools/mutants                     those of tools/mutants/core.txt
-//	go run ./tools/mutants -only 'idle|acked'  of them, those with such a rule
+//	go run ./tools/mutants -only 'model: '     of them, those of such a package or rule
 //	go run ./tools/mutants LIST
 //
 //	caught     0.4s  engine/wire: a length at the limit is allowed (TestParseFrame/longest)
@@ -50,7 +50,7 @@ const defaultAllow = 2
 func run(args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	only := flags.String("only", "", "leave out those whose rule does not match the `regexp`")
+	only := flags.String("only", "", "leave out those whose package and rule do not match the `regexp`")
 	allow := flags.Int("allow", defaultAllow, "how many may be missed")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -84,12 +84,12 @@ func run(args []string, stdout, stderr io.Writer) error {
 	return hunt(t, list, chosen, *allow, stdout)
 }
 
-// hunt tests the mutants of a list whose rules are chosen.
+// hunt tests the chosen mutants of a list.
 func hunt(t *tester, list []mutant, chosen *regexp.Regexp, allow int, out io.Writer) error {
 	tested, missed, faults := 0, 0, 0
 	for i := range list {
 		m := &list[i]
-		if !chosen.MatchString(m.rule) {
+		if !chosen.MatchString(m.String()) {
 			continue
 		}
 		v, err := t.test(m)

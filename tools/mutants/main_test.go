@@ -109,7 +109,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	err = run([]string{"-only", "sum|count$|it$", "list.txt"}, &out, io.Discard)
+	err = run([]string{"-only", "sum|count$|p: .*it$", "list.txt"}, &out, io.Discard)
 	if err != nil {
 		t.Error(err)
 	}
@@ -176,13 +176,19 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestFailingTests holds that nothing counts as caught by tests that fail without.
+// TestFailingTests holds that nothing counts as caught by tests that fail without, nor
+// as missed by none.
 func TestFailingTests(t *testing.T) {
 	module(t)
-	write(t, "list.txt", list)
+	write(t, "bare/bare.go", "package bare\n")
+	write(t, "list.txt", list+"\nrule: bare\nin: bare/bare.go\n- bare\n")
 	write(t, "p/q_test.go", "package p\n\nimport \"testing\"\n\nfunc TestWrong(t *testing.T) { t.Error() }\n")
 	err := run([]string{"-only", "sum", "list.txt"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "the tests of p fail without a bug: TestWrong") {
+		t.Error(err)
+	}
+	err = run([]string{"-only", "bare", "list.txt"}, io.Discard, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "bare has no tests") {
 		t.Error(err)
 	}
 }

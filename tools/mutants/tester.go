@@ -148,9 +148,15 @@ func (t *tester) overlay(file string, source []byte) (string, error) {
 // compile.
 func (t *tester) build(pkg string, args ...string) (binary string, err error) {
 	binary = filepath.Join(t.dir, "tests")
+	if err := os.RemoveAll(binary); err != nil {
+		return "", err
+	}
 	args = append(append([]string{"test", "-c", "-o", binary}, args...), "./"+pkg)
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the tests of %s: %w\n%s", pkg, err, out)
+	}
+	if _, err := os.Stat(binary); err != nil {
+		return "", fmt.Errorf("%s has no tests", pkg)
 	}
 	return binary, nil
 }
