@@ -3,7 +3,7 @@
 //
 // How it flows:
 //
-//	packet -> Decoder.Decode -> Segment   IP, TCP and UDP, through gopacket
+//	packet -> Decoder.Decode -> Segment   IP through package ip, TCP and UDP through gopacket
 //	Segment -> Stream.Scan   -> []Span    messages, per flow, resumable
 //
 // A Decoder checks that a packet is consistent; what is not, its caller carries

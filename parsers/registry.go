@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"sheaf/parsers/ip"
 )
 
 // A ProtocolID is a protocol's number in its Registry.
@@ -232,7 +234,7 @@ func (reg *Registry) Bind(b Binding) error {
 // port returns what is known of a flow by its ports. A binding goes before a
 // well-known port, and the destination before the source.
 func (reg *Registry) port(key FlowKey) port {
-	ports := reg.ports(key.Proto == protoUDP)
+	ports := reg.ports(key.Proto == ip.UDP)
 	dst, src := ports[key.DstPort], ports[key.SrcPort]
 	if dst.bound || (dst.id != Opaque && !src.bound) {
 		return dst

@@ -1,6 +1,10 @@
 package parsers
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"sheaf/parsers/ip"
+)
 
 // A FlowKey names one direction of a conversation. It is comparable and packed,
 // since it is the key of the hottest map in the program.
@@ -9,6 +13,29 @@ type FlowKey struct {
 	SrcPort, DstPort uint16   // zero when the protocol has no ports
 	Proto            uint8    // IP protocol number of the transport header
 	Version          uint8    // 4 or 6
+}
+
+// KeyOf returns the key of the flow to which the packet with the header h belongs.
+// Fragments make flows without ports: but the first have none.
+func KeyOf(h *ip.Header) (k FlowKey) {
+	k.set(h)
+	return k
+}
+
+// set is KeyOf in place: what is written in small pieces is slow to copy at once.
+func (k *FlowKey) set(h *ip.Header) {
+	switch b := h.Packet; h.Version {
+	case 4:
+		copy(k.Src[:], b[12:16])
+		copy(k.Dst[:], b[16:20])
+	case 6:
+		copy(k.Src[:], b[8:24])
+		copy(k.Dst[:], b[24:40])
+	}
+	k.Version, k.Proto = h.Version, h.Proto
+	if h.Fragment == ip.Whole {
+		k.SrcPort, k.DstPort = h.Ports()
+	}
 }
 
 // Reverse returns the key of the other direction.

@@ -1,6 +1,10 @@
 package parsers
 
-import "gvisor.dev/gvisor/pkg/tcpip/seqnum"
+import (
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+
+	"sheaf/parsers/ip"
+)
 
 // A Stream is what is remembered of one flow to find the messages in it. Its
 // zero value is ready. It belongs to one goroutine and must not be copied once
@@ -45,7 +49,7 @@ func (st *Stream) Scan(reg *Registry, seg *Segment, dst []Span) []Span {
 	switch {
 	case seg.TransportLen == 0:
 		return appendOpaque(dst, len(payload))
-	case seg.Key.Proto == protoUDP:
+	case seg.Key.Proto == ip.UDP:
 		if len(payload) == 0 {
 			return dst
 		}
@@ -145,7 +149,7 @@ func (st *Stream) recognise(reg *Registry, seg *Segment, payload []byte) {
 	}
 	if st.wait > 0 {
 		st.wait--
-	} else if id := reg.strong(payload, seg.Key.Proto == protoUDP); id != Opaque {
+	} else if id := reg.strong(payload, seg.Key.Proto == ip.UDP); id != Opaque {
 		st.adopt(reg, id)
 		return
 	} else if st.probes++; st.probes > freeProbes {
