@@ -5,17 +5,12 @@ import (
 	"encoding/binary"
 
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
+
+	"sheaf/parsers/ip"
 )
 
 const (
-	lenIPv4 = 20 // without options
-	lenIPv6 = 40
-	minTCP  = 20
-
-	protoICMP   = 1
-	protoTCP    = 6
-	protoUDP    = 17
-	protoICMPv6 = 58
+	minTCP = 20
 
 	flagPSH = 0x08
 	flagACK = 0x10
@@ -95,17 +90,17 @@ func sameHeaders(first, p []byte, at, options, number int) bool {
 // to wireguard, which does not join packets where it is wrong.
 func segmentStart(p []byte) (at int, ok bool) {
 	switch {
-	case len(p) >= lenIPv4+minTCP && p[0] == 0x45:
-		at = lenIPv4
+	case len(p) >= ip.MinIPv4+minTCP && p[0] == 0x45:
+		at = ip.MinIPv4
 		header := binary.BigEndian.Uint16(p[10:])
-		if p[9] != protoTCP || int(binary.BigEndian.Uint16(p[2:])) != len(p) ||
+		if p[9] != ip.TCP || int(binary.BigEndian.Uint16(p[2:])) != len(p) ||
 			p[6]&^0x40 != 0 || p[7] != 0 || // anything but "don't fragment"
-			header == 0xFFFF || checksum.Checksum(p[:lenIPv4], 0) != 0xFFFF {
+			header == 0xFFFF || checksum.Checksum(p[:ip.MinIPv4], 0) != 0xFFFF {
 			return 0, false
 		}
-	case len(p) >= lenIPv6+minTCP && p[0]>>4 == 6:
-		at = lenIPv6
-		if p[6] != protoTCP || int(binary.BigEndian.Uint16(p[4:])) != len(p)-lenIPv6 {
+	case len(p) >= ip.MinIPv6+minTCP && p[0]>>4 == 6:
+		at = ip.MinIPv6
+		if p[6] != ip.TCP || int(binary.BigEndian.Uint16(p[4:])) != len(p)-ip.MinIPv6 {
 			return 0, false
 		}
 	default:

@@ -21,6 +21,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"sheaf/parsers/ip"
 )
 
 // readPackets reads until there are n packets that keep accepts, and returns
@@ -47,8 +49,8 @@ func readPackets(t *testing.T, p Port, n int, keep func([]byte) bool) [][]byte {
 
 // forServer keeps router solicitations and the like out.
 func forServer(p []byte) bool {
-	h, ok := parseIP(p)
-	return ok && (h.dst == server4 || h.dst == server6)
+	var h ip.Header
+	return h.Parse(p) == nil && (h.Dst() == server4 || h.Dst() == server6)
 }
 
 func eachMode(t *testing.T, f func(t *testing.T, offload bool)) {
@@ -194,7 +196,7 @@ func TestTUNWriteRefused(t *testing.T) {
 		if got := d.Stats().Refused; got != 2 && got != 1 { // the kernel takes an empty write for nothing
 			t.Errorf("%d refused", got)
 		}
-		answer := readPackets(t, d, 1, func(p []byte) bool { h, ok := parseIP(p); return ok && h.dst == client4 })[0]
+		answer := readPackets(t, d, 1, func(p []byte) bool { var h ip.Header; return h.Parse(p) == nil && h.Dst() == client4 })[0]
 		if answer[20] != 0 {
 			t.Errorf("type %d, want an echo reply", answer[20])
 		}
@@ -277,11 +279,11 @@ func (p *checkedPort) Read(bufs [][]byte, sizes []int) (int, error) {
 	p.most.Store(max(p.most.Load(), int64(n)))
 	for i := range n {
 		b := bufs[i][:sizes[i]]
-		if b[0]>>4 != 4 || b[9] != protoTCP {
+		if b[0]>>4 != 4 || b[9] != ip.TCP {
 			continue
 		}
 		h := header.IPv4(b)
-		sum := header.PseudoHeaderChecksum(tcpip.TransportProtocolNumber(protoTCP), h.SourceAddress(), h.DestinationAddress(), h.PayloadLength())
+		sum := header.PseudoHeaderChecksum(tcpip.TransportProtocolNumber(ip.TCP), h.SourceAddress(), h.DestinationAddress(), h.PayloadLength())
 		if len(b) > p.mtu || !h.IsValid(len(b)) || !h.IsChecksumValid() || checksum.Checksum(h.Payload(), sum) != 0xFFFF {
 			p.t.Errorf("packet of %d bytes is not finished: % x", len(b), b[:40])
 		}

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"sheaf/parsers/ip"
 )
 
 var (
@@ -89,7 +92,7 @@ func icmpPacket(src, dst netip.Addr, kind byte, body []byte) []byte {
 	message := append([]byte{kind, 0, 0, 0}, body...)
 	if src.Is4() {
 		p := append(make([]byte, header.IPv4MinimumSize), message...)
-		header.IPv4(p).Encode(&header.IPv4Fields{TotalLength: uint16(len(p)), TTL: 64, Protocol: protoICMP, SrcAddr: tcpip.AddrFromSlice(src.AsSlice()), DstAddr: tcpip.AddrFromSlice(dst.AsSlice())})
+		header.IPv4(p).Encode(&header.IPv4Fields{TotalLength: uint16(len(p)), TTL: 64, Protocol: ip.ICMP, SrcAddr: tcpip.AddrFromSlice(src.AsSlice()), DstAddr: tcpip.AddrFromSlice(dst.AsSlice())})
 		header.IPv4(p).SetChecksum(^header.IPv4(p).CalculateChecksum())
 		i := header.ICMPv4(p[header.IPv4MinimumSize:])
 		i.SetChecksum(^checksum.Checksum(i, 0))
@@ -201,7 +204,7 @@ func TestNoICMP(t *testing.T) {
 	// A packet with one fragment header: offset in units of 8 bytes.
 	fragment6 := func(offset uint16) []byte {
 		p := v6("fd01::7", "fd02::10")
-		f := []byte{protoTCP, 0, byte(offset >> 5), byte(offset<<3) | 1, 0, 0, 0, 1}
+		f := []byte{ip.TCP, 0, byte(offset >> 5), byte(offset<<3) | 1, 0, 0, 0, 1}
 		p[6] = 44
 		p = append(p[:40:40], append(f, p[40:]...)...)
 		binary.BigEndian.PutUint16(p[4:], uint16(len(p)-40))
@@ -209,6 +212,17 @@ func TestNoICMP(t *testing.T) {
 	}
 	if AppendUnreachable(nil, fragment6(0), NoHost, gateway6) == nil {
 		t.Error("the first fragment of an IPv6 packet is to be answered")
+	}
+	// What is authenticated (RFC 4302), here an ICMP message of a type.
+	authenticated := func(kind byte) []byte {
+		p := icmpPacket(client6, server6, kind, make([]byte, 40))
+		p[6] = 51
+		p = slices.Concat(p[:40], []byte{ip.ICMPv6, 4}, make([]byte, 22), p[40:])
+		binary.BigEndian.PutUint16(p[4:], uint16(len(p)-40))
+		return p
+	}
+	if AppendUnreachable(nil, authenticated(128), NoHost, gateway6) == nil {
+		t.Error("a ping with an authentication header is to be answered")
 	}
 	chain := bytes.Repeat([]byte{60, 0, 0, 0, 0, 0, 0, 0}, 20)
 	endless := append(v6("fd01::7", "fd02::10")[:40:40], chain...)
@@ -243,6 +257,8 @@ func TestNoICMP(t *testing.T) {
 		{"ICMP without type", icmpPacket(client4, server4, 8, nil)[:20], gateway4},
 		{"ICMPv6 too big", icmpPacket(client6, server6, 2, make([]byte, 40)), gateway6},
 		{"ICMPv6 redirect", icmpPacket(client6, server6, 137, make([]byte, 40)), gateway6},
+		{"ICMPv6 too big, authenticated", authenticated(2), gateway6},
+		{"hop-by-hop in the second place", append(append(v6("fd01::7", "fd02::10")[:6:6], append([]byte{60}, endless[7:40]...)...), 0, 0, 0, 0, 0, 0, 0, 0, ip.TCP, 0, 0, 0, 0, 0, 0, 0), gateway6},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -290,8 +306,8 @@ func TestQuoted(t *testing.T) {
 		{"v6 time exceeded", icmpError(router6, client6, 3, segment6), true},
 		{"v6 parameter problem", icmpError(router6, client6, 4, segment6[:48]), true},
 		{"v6 about a ping", icmpError(router6, client6, 3, ping6), true},
-		{"v6 about a first fragment", icmpError(router6, client6, 2, fragment6(0, protoTCP)), true},
-		{"v6 about a later fragment", icmpError(router6, client6, 2, fragment6(1, protoICMPv6)), true}, // RFC 4443 has no rule against it
+		{"v6 about a first fragment", icmpError(router6, client6, 2, fragment6(0, ip.TCP)), true},
+		{"v6 about a later fragment", icmpError(router6, client6, 2, fragment6(1, ip.ICMPv6)), true}, // RFC 4443 has no rule against it
 
 		{"nothing", nil, false},
 		{"no error", segment4, false},
@@ -308,7 +324,7 @@ func TestQuoted(t *testing.T) {
 		{"quote ends in its options", icmpError(router4, client4, 3, options4[:23]), false},
 		{"quoted header too short", icmpError(router4, client4, 3, append([]byte{0x44}, segment4[1:40]...)), false},
 		{"v6 quote ends in its header", icmpError(router6, client6, 1, segment6[:39]), false},
-		{"v6 quote ends in its extensions", icmpError(router6, client6, 1, fragment6(0, protoTCP)[:44]), false},
+		{"v6 quote ends in its extensions", icmpError(router6, client6, 1, fragment6(0, ip.TCP)[:44]), false},
 		{"sent to another than the quoted source", icmpError(router4, server4, 3, segment4[:28]), false},
 		{"v6 sent to another", icmpError(router6, server6, 1, segment6), false},
 		{"about an error", icmpError(router4, client4, 3, icmpError(client4, server4, 11, segment4[:28])), false},
@@ -350,9 +366,10 @@ func FuzzICMP(f *testing.F) {
 			if b == nil {
 				continue
 			}
-			h, _ := parseIP(packet)
-			if src, dst, ok := Quoted(b); (src != h.src || dst != h.dst || !ok) && len(packet) <= maxICMPv4-lenIPv4-lenICMP {
-				t.Errorf("quotes %v to %v, %v; want %v to %v", src, dst, ok, h.src, h.dst)
+			var h ip.Header
+			_ = h.Parse(packet)
+			if src, dst, ok := Quoted(b); (src != h.Src() || dst != h.Dst() || !ok) && len(packet) <= maxICMPv4-ip.MinIPv4-lenICMP {
+				t.Errorf("quotes %v to %v, %v; want %v to %v", src, dst, ok, h.Src(), h.Dst())
 			}
 		}
 	})

@@ -7,6 +7,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
+
+	"sheaf/parsers/ip"
 )
 
 // strayTCP is called for a segment that belongs to no connection: a client's SYN
@@ -67,18 +69,18 @@ func AppendReset(dst []byte, from, to netip.AddrPort, next uint32) []byte {
 // encodeReset appends a packet of headers only.
 func encodeReset(dst []byte, from, to tcpip.Address, fields *header.TCPFields) []byte {
 	n := len(dst)
-	at := lenIPv4
+	at := ip.MinIPv4
 	if from.Len() == header.IPv6AddressSize {
-		at = lenIPv6
+		at = ip.MinIPv6
 	}
 	dst = append(dst, make([]byte, at+minTCP)...)
 	packet := dst[n:]
-	if at == lenIPv6 {
+	if at == ip.MinIPv6 {
 		header.IPv6(packet).Encode(&header.IPv6Fields{PayloadLength: minTCP, TransportProtocol: header.TCPProtocolNumber, HopLimit: icmpTTL, SrcAddr: from, DstAddr: to})
 	} else {
-		ip := header.IPv4(packet)
-		ip.Encode(&header.IPv4Fields{TotalLength: uint16(len(packet)), Flags: header.IPv4FlagDontFragment, TTL: icmpTTL, Protocol: protoTCP, SrcAddr: from, DstAddr: to})
-		ip.SetChecksum(^ip.CalculateChecksum())
+		v4 := header.IPv4(packet)
+		v4.Encode(&header.IPv4Fields{TotalLength: uint16(len(packet)), Flags: header.IPv4FlagDontFragment, TTL: icmpTTL, Protocol: ip.TCP, SrcAddr: from, DstAddr: to})
+		v4.SetChecksum(^v4.CalculateChecksum())
 	}
 	answer := header.TCP(packet[at:])
 	answer.Encode(fields)

@@ -6,6 +6,8 @@ import (
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"sheaf/parsers/ip"
 )
 
 // A reset in the name of another host is that host's: its addresses and ports, the
@@ -22,15 +24,15 @@ func TestAppendReset(t *testing.T) {
 			t.Errorf("%s: %q", tt.from, b[:len(before)])
 		}
 		p := b[len(before):]
-		h, ok := parseIP(p)
-		if !ok || h.src != from.Addr() || h.dst != to.Addr() || h.protocol != protoTCP || h.fragment {
+		var h ip.Header
+		if h.Parse(p) != nil || h.Src() != from.Addr() || h.Dst() != to.Addr() || h.Proto != ip.TCP || h.Fragment != ip.Whole {
 			t.Fatalf("%s: % x", tt.from, p)
 		}
 		if from.Addr().Is4() && !header.IPv4(p).IsChecksumValid() {
 			t.Errorf("%s: IP checksum", tt.from)
 		}
 		s := header.TCP(p[len(p)-minTCP:])
-		src, dst := tcpip.AddrFromSlice(h.src.AsSlice()), tcpip.AddrFromSlice(h.dst.AsSlice())
+		src, dst := tcpip.AddrFromSlice(h.Src().AsSlice()), tcpip.AddrFromSlice(h.Dst().AsSlice())
 		if s.SourcePort() != from.Port() || s.DestinationPort() != to.Port() || s.SequenceNumber() != 0xfffffffe ||
 			s.Flags() != header.TCPFlagRst || !s.IsChecksumValid(src, dst, 0, 0) {
 			t.Errorf("%s: % x", tt.from, p)

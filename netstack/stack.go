@@ -18,6 +18,8 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/transport/icmp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/udp"
+
+	"sheaf/parsers/ip"
 )
 
 const (
@@ -160,13 +162,13 @@ func (s *Stack) Owns(addr netip.Addr) bool {
 // stack are dropped and counted.
 func (s *Stack) Input(packets [][]byte) {
 	for _, p := range packets {
-		h, ok := parseIP(p)
-		if !ok || !s.accepts(&h, p) {
+		var h ip.Header
+		if h.Parse(p) != nil || !s.accepts(&h) {
 			s.stray.Add(1)
 			continue
 		}
 		pb := newPacket(p)
-		if h.icmpError(p) {
+		if isError(&h) {
 			select {
 			case s.icmpErrors <- pb:
 				continue
@@ -174,7 +176,7 @@ func (s *Stack) Input(packets [][]byte) {
 				s.stray.Add(1)
 			}
 		} else {
-			s.link.deliver(networkProtocol(h.dst), pb)
+			s.link.deliver(networkProtocol(h.Dst()), pb)
 		}
 		pb.DecRef()
 	}
@@ -202,19 +204,21 @@ func (s *Stack) deliverErrors() {
 
 // accepts decides on a packet. For an address that a Terminator stands in for,
 // only TCP, UDP and the ICMP that belongs to them is: a ping would learn that a
-// server is up from somebody who does not know.
-func (s *Stack) accepts(h *ip, packet []byte) bool {
-	if s.own[h.dst] {
+// server is up from somebody who does not know, and what is authenticated (AH) that
+// the server cannot check it.
+func (s *Stack) accepts(h *ip.Header) bool {
+	dst := h.Dst()
+	if s.own[dst] {
 		return true
 	}
-	if s.terminator(h.dst) == nil {
+	if s.terminator(dst) == nil || h.Authenticated {
 		return false
 	}
-	switch h.protocol {
-	case protoTCP, protoUDP:
+	switch h.Proto {
+	case ip.TCP, ip.UDP:
 		return true
-	case protoICMP, protoICMPv6:
-		return !h.icmpEcho(packet)
+	case ip.ICMP, ip.ICMPv6:
+		return !isEcho(h)
 	}
 	return false
 }

@@ -6,11 +6,14 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"sheaf/parsers/ip"
 )
 
 func newTestStack(t *testing.T, cfg StackConfig) *Stack {
@@ -141,7 +144,7 @@ func TestStray(t *testing.T) {
 	if got := s.Stats().Stray; got != 4 {
 		t.Errorf("%d stray packets, want 4", got)
 	}
-	term, err := s.Terminate(TerminateConfig{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24")}})
+	term, err := s.Terminate(TerminateConfig{Prefixes: []netip.Prefix{netip.MustParsePrefix("10.2.0.0/24"), netip.MustParsePrefix("fd02::/64")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +154,13 @@ func TestStray(t *testing.T) {
 	s.Input([][]byte{icmpPacket(client4, server4, 8, make([]byte, 8))})
 	if got := s.Stats().Stray; got != 5 {
 		t.Error("a ping to a terminated address was taken")
+	}
+	syn := testSegment{src: client6, dst: server6, flags: header.TCPFlagSyn}.bytes()
+	signed := slices.Concat(syn[:40], []byte{ip.TCP, 4}, make([]byte, 22), syn[40:])
+	signed[5], signed[6] = byte(len(signed)-40), 51
+	s.Input([][]byte{signed})
+	if got := s.Stats().Stray; got != 6 {
+		t.Error("an authenticated segment to a terminated address was taken")
 	}
 	// A segment of a connection from before: reset, so that the client notices.
 	s.Input([][]byte{testSegment{flags: header.TCPFlagAck, seq: 5, ack: 9, payload: []byte("x")}.bytes()})

@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
+
+	"sheaf/parsers/ip"
 )
 
 // A SYN is answered with a reset if the server refuses, with an ICMP error if it
@@ -179,7 +181,7 @@ func TestUDP(t *testing.T) {
 		p := testSegment{payload: []byte(word)}.bytes()
 		p = append(p[:20], append([]byte{0x9C, 0x40, 0x16, 0x33, 0, byte(8 + len(word)), 0, 0}, word...)...)
 		h := header.IPv4(p)
-		p[9] = protoUDP
+		p[9] = ip.UDP
 		h.SetTotalLength(uint16(len(p)))
 		h.SetChecksum(0)
 		h.SetChecksum(^h.CalculateChecksum())
