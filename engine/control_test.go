@@ -11,8 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"sheaf/tunnel"
 )
 
 // lone starts a gateway whose peers never call, with a control socket.
@@ -171,36 +169,6 @@ func TestPrefixes(t *testing.T) {
 	g.deliver(a, [][]byte{packet("10.1.0.1", "10.2.0.1"), packet("10.9.0.1", "10.2.0.1"), {0x45}})
 	if got := a.refused.Load(); got != 2 {
 		t.Errorf("%d packets refused", got)
-	}
-}
-
-// Both directions of a conversation share a lane, and fragments never overtake.
-func TestClass(t *testing.T) {
-	s, _ := lone(t)
-	p := func(proto byte, sport, dport uint16) []byte {
-		b := make([]byte, 28)
-		b[0], b[9] = 0x45, proto
-		b[20], b[21], b[22], b[23] = byte(sport>>8), byte(sport), byte(dport>>8), byte(dport)
-		return b
-	}
-	for _, tt := range []struct {
-		name string
-		p    []byte
-		want tunnel.Class
-	}{
-		{"to the broker", p(6, 40000, 1883), tunnel.ClassMessages},
-		{"from the broker", p(6, 1883, 40000), tunnel.ClassMessages},
-		{"to the broker over TLS", p(6, 40000, 8883), tunnel.ClassMessages},
-		{"ping", p(1, 0, 0), tunnel.ClassMessages},
-		{"other TCP", p(6, 40000, 443), tunnel.ClassBulk},
-		{"other UDP", p(17, 40000, 53), tunnel.ClassBulk},
-		{"GRE", p(47, 0, 0), tunnel.ClassBulk},
-		{"fragment", append(append(p(6, 40000, 1883)[:6:6], 0x20, 0), p(6, 40000, 1883)[8:]...), tunnel.ClassBulk},
-		{"short", p(6, 0, 1883)[:21], tunnel.ClassBulk},
-	} {
-		if got := s.g.router.class(tt.p); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
-		}
 	}
 }
 

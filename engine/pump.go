@@ -6,6 +6,7 @@ import (
 
 	"sheaf/engine/wire"
 	"sheaf/netstack"
+	"sheaf/parsers/ip"
 )
 
 // The way of packets through the gateway: pump, route and put on the way to a peer,
@@ -54,34 +55,34 @@ func (g *Gateway) route(now time.Duration, packets ...[]byte) {
 // laneOf returns the lane that a packet goes to, or nil: what cannot be carried is
 // counted, and refused.
 func (g *Gateway) laneOf(now time.Duration, packet []byte) *laneRunner {
-	_, dst, ok := addresses(packet)
-	if !ok {
+	var h ip.Header
+	_ = h.Parse(packet) // whatever follows the addresses is carried
+	if h.Version == 0 {
 		g.malformed.Add(1)
 		return nil
 	}
-	p := g.router.to(dst)
+	p := g.router.to(h.Dst())
 	if p == nil {
 		g.unroutable.Add(1)
-		g.refuse(now, packet)
+		g.refuse(now, &h)
 		return nil
 	}
-	l := p.lanes[g.router.class(packet)]
+	l := p.lanes[g.router.class(&h)]
 	if l.health.away(now) > l.stall {
-		g.refuse(now, packet)
+		g.refuse(now, &h)
 		return nil
 	}
 	return l
 }
 
-// refuse answers a packet that cannot be carried as a router would.
-func (g *Gateway) refuse(now time.Duration, packet []byte) {
-	// As from where the packet was going: the kernel takes no packet from its own
-	// addresses that comes from outside.
-	_, from, ok := addresses(packet)
-	if !ok || !g.replies.allow(now, packet) {
+// refuse answers a packet that cannot be carried as a router would. The answer is
+// as from where the packet was going: the kernel takes no packet from its own
+// addresses that comes from outside.
+func (g *Gateway) refuse(now time.Duration, h *ip.Header) {
+	if !g.replies.allow(now, h) {
 		return
 	}
-	if b := netstack.AppendUnreachable(g.reply[:0], packet, netstack.NoRoute, from); b != nil {
+	if b := netstack.AppendUnreachable(g.reply[:0], h.Packet, netstack.NoRoute, h.Dst()); b != nil {
 		g.reply = b
 		g.out.Lock()
 		_ = g.port.Write([][]byte{b})
@@ -91,11 +92,12 @@ func (g *Gateway) refuse(now time.Duration, packet []byte) {
 
 // deliver hands out packets that a peer sent, if it may send them.
 func (g *Gateway) deliver(p *peer, packets [][]byte) {
+	var h ip.Header
 	allowed := p.allowed.Load()
 	keep := packets[:0]
 	for _, b := range packets {
-		src, _, ok := addresses(b)
-		if !ok || !allowed.Contains(src) && !g.router.reports(p, b) {
+		_ = h.Parse(b)
+		if h.Version == 0 || !allowed.Contains(h.Src()) && !g.router.reports(p, b) {
 			p.refused.Add(1)
 			continue
 		}

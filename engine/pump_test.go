@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/parsers/ip"
 	"sheaf/tunnel"
 )
 
@@ -43,7 +44,7 @@ func TestReadIsSortedByLane(t *testing.T) {
 		for i := range 40 {
 			k := (i*i + read) % len(ways)
 			p := append(datagram("10.1.0.7", ways[k].dst), make([]byte, 8)...)
-			p[9] = protoTCP
+			p[9] = ip.TCP
 			binary.BigEndian.PutUint16(p[22:], ways[k].port)
 			binary.BigEndian.PutUint32(p[24:], number)
 			packets = append(packets, p)

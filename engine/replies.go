@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"encoding/binary"
 	"hash/maphash"
 	"time"
+
+	"sheaf/parsers/ip"
 )
 
 // How many ICMP errors are sent. A flow gets one each 100 ms, and ten at once: more
@@ -29,27 +32,24 @@ type replies struct {
 
 func newReplies() *replies { return &replies{seed: maphash.MakeSeed()} }
 
-// allow tells whether a packet, borrowed and with its IP header whole, may be answered
-// at a time, and counts the answer.
-func (r *replies) allow(now time.Duration, packet []byte) bool {
-	flow := &r.flows[r.hash(packet)%replyFlows]
+// allow tells whether a packet with the header h may be answered at a time, and counts
+// the answer.
+func (r *replies) allow(now time.Duration, h *ip.Header) bool {
+	flow := &r.flows[r.hash(h)%replyFlows]
 	return flow.take(now, replyEvery, replyBurst) && r.all.take(now, allReplyEvery, allReplyBurst)
 }
 
 // hash returns a number for a packet's flow: addresses, protocol, and ports where
 // there are any.
-func (r *replies) hash(packet []byte) uint64 {
-	var key [32 + 1 + 4]byte
-	if packet[0]>>4 == 4 {
-		copy(key[:8], packet[12:20])
-	} else {
-		copy(key[:32], packet[8:40])
-	}
-	proto, at := transport(packet)
-	key[32] = proto
-	if (proto == protoTCP || proto == protoUDP) && len(packet) >= at+4 {
-		copy(key[33:], packet[at:at+4])
-	}
+func (r *replies) hash(h *ip.Header) uint64 {
+	var key [16 + 16 + 4 + 1]byte
+	src, dst := h.Src().As16(), h.Dst().As16()
+	copy(key[:], src[:])
+	copy(key[16:], dst[:])
+	sport, dport := h.Ports()
+	binary.BigEndian.PutUint16(key[32:], sport)
+	binary.BigEndian.PutUint16(key[34:], dport)
+	key[36] = h.Proto
 	return maphash.Bytes(r.seed, key[:])
 }
 

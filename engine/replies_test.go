@@ -4,34 +4,43 @@ import (
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"sheaf/parsers/ip"
 )
 
 // syn returns a packet of one of many flows.
 func syn(flow int) []byte {
 	p := datagram("10.1.0.7", "10.2.0.10")
-	p[9] = protoTCP
+	p[9] = ip.TCP
 	binary.BigEndian.PutUint16(p[20:], uint16(flow))
 	return p
 }
 
+// headerOf reads the header of a packet.
+func headerOf(p []byte) *ip.Header {
+	var h ip.Header
+	_ = h.Parse(p)
+	return &h
+}
+
 func TestRepliesToOneFlow(t *testing.T) {
 	for _, p := range [][]byte{syn(1), datagram("10.1.0.7", "10.2.0.10"), datagram("fd01::7", "fd02::10"), icmp4("10.1.0.7", "10.2.0.10")} {
-		r, n := newReplies(), 0
+		r, n, h := newReplies(), 0, headerOf(p)
 		now := 5 * time.Second
 		for range 1000 {
-			if r.allow(now, p) {
+			if r.allow(now, h) {
 				n++
 			}
 		}
 		if n != replyBurst {
 			t.Errorf("%d answers at once", n)
 		}
-		if r.allow(now+replyEvery-1, p) || !r.allow(now+replyEvery, p) || r.allow(now+replyEvery, p) {
+		if r.allow(now+replyEvery-1, h) || !r.allow(now+replyEvery, h) || r.allow(now+replyEvery, h) {
 			t.Error("not one more after 100 ms")
 		}
 		n = 0
 		for i := range 10_000 { // a packet each millisecond
-			if r.allow(now+2*replyEvery+time.Duration(i)*time.Millisecond, p) {
+			if r.allow(now+2*replyEvery+time.Duration(i)*time.Millisecond, h) {
 				n++
 			}
 		}
@@ -49,7 +58,7 @@ func TestRepliesToMany(t *testing.T) {
 		now := time.Duration(round) * time.Second
 		n := 0
 		for c := range clients {
-			if r.allow(now, syn(c)) {
+			if r.allow(now, headerOf(syn(c))) {
 				n++
 			}
 		}
@@ -66,7 +75,7 @@ func TestRepliesToAll(t *testing.T) {
 	n := 0
 	flood := func(now time.Duration) {
 		for c := range 1 << 16 {
-			if r.allow(now, syn(c)) {
+			if r.allow(now, headerOf(syn(c))) {
 				n++
 			}
 		}
@@ -79,8 +88,8 @@ func TestRepliesToAll(t *testing.T) {
 	if want := allReplyBurst + 5000; n != want {
 		t.Errorf("%d answers after half a second, want %d", n, want)
 	}
-	p := syn(1)
-	if allocs := testing.AllocsPerRun(1000, func() { r.allow(time.Hour, p) }); allocs > 0 {
+	h := headerOf(syn(1))
+	if allocs := testing.AllocsPerRun(1000, func() { r.allow(time.Hour, h) }); allocs > 0 {
 		t.Errorf("%v allocations", allocs)
 	}
 }
@@ -103,7 +112,7 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("%d answers, %d unroutable", len(out.packets), g.unroutable.Load())
 	}
 	for _, b := range out.packets {
-		if src, dst, ok := addresses(b); !ok || src.String() != "10.2.0.10" || dst.String() != "10.1.0.7" || b[20] != 3 || b[21] != 0 {
+		if h := headerOf(b); h.Src().String() != "10.2.0.10" || h.Dst().String() != "10.1.0.7" || b[20] != 3 || b[21] != 0 {
 			t.Errorf("answered with % x", b)
 		}
 	}
@@ -112,7 +121,7 @@ func TestRefuse(t *testing.T) {
 // icmp4 returns a ping, and icmpError4 an error.
 func icmp4(src, dst string) []byte {
 	p := datagram(src, dst)
-	p[9], p[20] = protoICMP, 8
+	p[9], p[20] = ip.ICMP, 8
 	return p
 }
 

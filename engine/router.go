@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"sync/atomic"
 
@@ -9,6 +8,7 @@ import (
 
 	"sheaf/netstack"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 	"sheaf/tunnel"
 )
 
@@ -44,52 +44,26 @@ func (r *router) reports(p *peer, packet []byte) bool {
 	return ok && r.to(dst) == p && r.to(src) != p
 }
 
-// addresses returns the source and destination of an IP packet.
-func addresses(p []byte) (src, dst netip.Addr, ok bool) {
-	switch {
-	case len(p) >= 20 && p[0]>>4 == 4:
-		return netip.AddrFrom4([4]byte(p[12:16])), netip.AddrFrom4([4]byte(p[16:20])), true
-	case len(p) >= 40 && p[0]>>4 == 6:
-		return netip.AddrFrom16([16]byte(p[8:24])), netip.AddrFrom16([16]byte(p[24:40])), true
-	}
-	return src, dst, false
-}
-
-// The protocols that the router knows.
-const (
-	protoICMP   = 1
-	protoTCP    = 6
-	protoUDP    = 17
-	protoICMPv6 = 58
-)
-
-// transport returns what follows the IP header of a packet, and where. IPv6's
-// extension headers it does not go through.
-func transport(p []byte) (proto uint8, at int) {
-	if p[0]>>4 == 4 {
-		return p[9], int(p[0]&15) * 4
-	}
-	return p[6], 40
-}
-
-// class returns the lane for a packet. It depends on nothing but what all
-// packets of a conversation have in common, both ways, so that none overtakes
-// another: pub-sub and what is not TCP or UDP, such as a ping, go before the
-// rest.
-func (r *router) class(p []byte) tunnel.Class {
-	proto, at := transport(p)
-	if p[0]>>4 == 4 && binary.BigEndian.Uint16(p[6:])&0x3fff != 0 {
-		return tunnel.ClassBulk // a fragment does not say
-	}
-	switch {
-	case proto == protoICMP || proto == protoICMPv6:
-		return tunnel.ClassMessages
-	case proto != protoTCP && proto != protoUDP || len(p) < at+4:
+// class returns the lane for a packet with the header h. It depends on nothing but
+// what all packets of a conversation have in common, both ways, so that none
+// overtakes another: pub-sub and what is not TCP or UDP, such as a ping, go before
+// the rest.
+//
+// Fragments are the exception. All but the first do not say their ports, and all of a
+// datagram take one lane, which is that of the rest: they may be overtaken by whole
+// packets of their conversation. So may packets whose headers are malformed, of which
+// nothing but the addresses is known.
+func (r *router) class(h *ip.Header) tunnel.Class {
+	if h.Fragment.Part() {
 		return tunnel.ClassBulk
 	}
-	src, dst := binary.BigEndian.Uint16(p[at:]), binary.BigEndian.Uint16(p[at+2:])
-	if r.brokers[src] || r.brokers[dst] {
+	switch h.Proto {
+	case ip.ICMP, ip.ICMPv6:
 		return tunnel.ClassMessages
+	case ip.TCP, ip.UDP:
+		if src, dst := h.Ports(); r.brokers[src] || r.brokers[dst] {
+			return tunnel.ClassMessages
+		}
 	}
 	return tunnel.ClassBulk
 }

@@ -11,6 +11,8 @@ import (
 
 	"sheaf/netstack"
 	"sheaf/parsers/builtin"
+	"sheaf/parsers/ip"
+	"sheaf/tunnel"
 )
 
 // A sink is a Port that keeps what is written.
@@ -101,5 +103,91 @@ func TestDeliver(t *testing.T) {
 		if tt.ok && len(out.packets) == 1 && fmt.Sprint(out.packets[0]) != fmt.Sprint(tt.packet) {
 			t.Errorf("%s: changed", tt.name)
 		}
+	}
+}
+
+// Both directions of a conversation share a lane, whatever extension headers are in
+// its packets, and all fragments of a datagram do.
+func TestClass(t *testing.T) {
+	r := newRouter(builtin.Registry())
+	v4 := func(proto byte, sport, dport uint16) []byte {
+		b := datagram("10.1.0.7", "10.2.0.10")
+		b[9] = proto
+		binary.BigEndian.PutUint16(b[20:], sport)
+		binary.BigEndian.PutUint16(b[22:], dport)
+		return b
+	}
+	v6 := func(next byte, rest ...byte) []byte {
+		b := datagram("fd01::7", "fd02::10")
+		b[6] = next
+		return append(b[:40], rest...)
+	}
+	toBroker := []byte{0x9C, 0x40, 7, 0x5B, 0, 8, 0, 0} // 40000 to 1883
+	options := []byte{6, 0, 1, 4, 0, 0, 0, 0}
+	fragment := func(fields byte, rest ...byte) []byte {
+		return v6(44, append([]byte{6, 0, 0, fields, 0, 0, 0, 1}, rest...)...)
+	}
+	part := func(fields byte) []byte {
+		b := v4(6, 40000, 1883)
+		b[6], b[7] = 0x20, fields
+		return b
+	}
+	for _, tt := range []struct {
+		name   string
+		packet []byte
+		want   tunnel.Class
+	}{
+		{"to the broker", v4(6, 40000, 1883), tunnel.ClassMessages},
+		{"from the broker", v4(6, 1883, 40000), tunnel.ClassMessages},
+		{"to the broker over TLS", v4(6, 40000, 8883), tunnel.ClassMessages},
+		{"ping", v4(1, 0, 0), tunnel.ClassMessages},
+		{"other TCP", v4(6, 40000, 443), tunnel.ClassBulk},
+		{"other UDP", v4(17, 40000, 53), tunnel.ClassBulk},
+		{"GRE", v4(47, 40000, 1883), tunnel.ClassBulk},
+		{"first fragment", part(0), tunnel.ClassBulk},
+		{"later fragment, which looks like a broker's", part(9), tunnel.ClassBulk},
+		{"ports cut off", v4(6, 0, 1883)[:23], tunnel.ClassBulk},
+		{"malformed, and would look like a broker's", set(v4(6, 40000, 1883), 0, 0x44), tunnel.ClassBulk},
+		{"IPv6", v6(6, toBroker...), tunnel.ClassMessages},
+		{"IPv6 ping", v6(58, 128, 0), tunnel.ClassMessages},
+		{"IPv6 hop-by-hop", v6(0, append(options, toBroker...)...), tunnel.ClassMessages},
+		{"IPv6 destination options", v6(60, append(options, toBroker...)...), tunnel.ClassMessages},
+		{"IPv6 destination options, ping", v6(60, append([]byte{58}, options[1:]...)...), tunnel.ClassMessages},
+		{"IPv6 atomic fragment", fragment(0, toBroker...), tunnel.ClassMessages},
+		{"IPv6 first fragment", fragment(1, toBroker...), tunnel.ClassBulk},
+		{"IPv6 later fragment, which looks like a broker's", fragment(9, toBroker...), tunnel.ClassBulk},
+		{"IPv6 extension header cut off", v6(60, options[:7]...), tunnel.ClassBulk},
+	} {
+		if got := r.class(headerOf(tt.packet)); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+// set returns p, with one byte changed.
+func set(p []byte, at int, value byte) []byte {
+	p[at] = value
+	return p
+}
+
+// BenchmarkRoute reads what routing needs of a packet: where it goes, and its lane.
+func BenchmarkRoute(b *testing.B) {
+	r := newRouter(builtin.Registry())
+	for _, tt := range []struct {
+		name   string
+		packet []byte
+	}{
+		{"IPv4", syn(40000)},
+		{"IPv6", datagram("fd01::7", "fd02::10")},
+	} {
+		b.Run(tt.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				var h ip.Header
+				if h.Parse(tt.packet) != nil || r.to(h.Dst()) != nil || r.class(&h) != tunnel.ClassMessages {
+					b.Fatal("not routed")
+				}
+			}
+		})
 	}
 }
