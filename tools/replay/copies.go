@@ -125,8 +125,8 @@ func (c *copies) fingerprint(p []byte) (f fingerprint) {
 		c.hash = xxhash.New()
 	}
 	c.hash.Reset()
-	proto, t, whole := transport(p)
-	f.tcp = whole && proto == protoTCP && len(p) >= t+20
+	segment := tcpOf(p)
+	f.tcp = segment != nil
 	if p[0]>>4 == 4 {
 		f.id = binary.BigEndian.Uint16(p[4:])
 		c.write(p[:8])
@@ -136,9 +136,9 @@ func (c *copies) fingerprint(p []byte) (f fingerprint) {
 	}
 	switch {
 	case f.tcp:
-		f.body = len(p) > t+int(p[t+12]>>4)*4
-		c.write(p[t+4 : t+16])
-		c.write(p[t+18:])
+		f.body = len(segment) > int(segment[12]>>4)*4
+		c.write(segment[4:16])
+		c.write(segment[18:])
 	case p[0]>>4 == 4:
 		c.write(p[12:])
 	default:

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // A headerModel works out what header compression in the manner of ROHC (RFC
@@ -110,7 +111,7 @@ func (c *headerContext) changes(s *parsers.Segment, h []byte) (n int, ok bool) {
 	if !bytes.Equal(old[fixed:c.ip], h[fixed:c.ip]) {
 		return 0, false
 	}
-	if s.Key.Proto == protoUDP {
+	if s.Key.Proto == ip.UDP {
 		if h[c.ip+6] != 0 || h[c.ip+7] != 0 {
 			n += 2
 		}

@@ -3,12 +3,14 @@ package replay
 import (
 	"encoding/binary"
 	"testing"
+
+	"sheaf/parsers/ip"
 )
 
 // withTimestamps returns a segment with the timestamps option.
 func withTimestamps(id uint16, seq, ack, tsval, tsecr uint32, body int) []byte {
 	p := make([]byte, 52+body)
-	p[0], p[8], p[9], p[32], p[33] = 0x45, 64, protoTCP, 0x80, 16
+	p[0], p[8], p[9], p[32], p[33] = 0x45, 64, ip.TCP, 0x80, 16
 	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
 	binary.BigEndian.PutUint16(p[4:], id)
 	copy(p[12:], []byte{10, 1, 1, 1, 10, 2, 0, 10, 0x90, 0, 7, 91})

@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"sheaf/parsers/ip"
 )
 
 // udp returns a packet of a flow to a port of the broker.
 func udp(port byte, body string) []byte {
 	p := make([]byte, 28, 28+len(body))
-	p[0], p[3], p[8], p[9] = 0x45, byte(28+len(body)), 64, protoUDP
+	p[0], p[3], p[8], p[9] = 0x45, byte(28+len(body)), 64, ip.UDP
 	copy(p[12:], []byte{10, 1, 1, 1, 10, 2, 0, 10})
 	p[20], p[23] = 0x90, port
 	p[25] = byte(8 + len(body))

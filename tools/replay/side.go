@@ -2,12 +2,12 @@ package replay
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strconv"
 
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // An Endpoint is where a broker is. Port 0 is any.
@@ -161,14 +161,12 @@ func (s *sides) judge(packet []byte, key parsers.FlowKey) (dir Direction, sure b
 		}
 		return Down, true
 	}
-	if key.Proto == protoTCP {
-		switch _, t, _ := transport(packet); {
-		case len(packet) <= t+13:
-		case packet[t+13]&flagsSYN == flagSYN: // it comes from the client
-			return Up, true
-		case packet[t+13]&flagsSYN == flagsSYN:
-			return Down, true
-		}
+	switch segment := tcpOf(packet); {
+	case len(segment) == 0:
+	case segment[13]&flagsSYN == flagSYN: // it comes from the client
+		return Up, true
+	case segment[13]&flagsSYN == flagsSYN:
+		return Down, true
 	}
 	switch { // the lower port is the service's
 	case key.DstPort < key.SrcPort:
@@ -182,56 +180,26 @@ func (s *sides) judge(packet []byte, key parsers.FlowKey) (dir Direction, sure b
 }
 
 const (
-	protoTCP = 6
-	protoUDP = 17
-
 	flagSYN  = 0x02
 	flagsSYN = 0x12 // SYN and ACK
+
+	minTCP = 20
 )
 
-// flowOf returns the key of a packet's flow, as well as it can be told: it has to
-// be the same for packets whose order matters. Of fragments it has no ports.
-func flowOf(p []byte) (key parsers.FlowKey) {
-	if len(p) == 0 {
-		return key
+// tcpOf returns the TCP segment in a packet, none where it is not whole.
+func tcpOf(p []byte) []byte {
+	var h ip.Header
+	if h.ParseShallow(p) != nil || h.Proto != ip.TCP || h.Fragment != ip.Whole || len(h.Payload()) < minTCP {
+		return nil
 	}
-	switch {
-	case p[0]>>4 == 4 && len(p) >= 20:
-		key.Version = 4
-		copy(key.Src[:], p[12:16])
-		copy(key.Dst[:], p[16:20])
-	case p[0]>>4 == 6 && len(p) >= 40:
-		key.Version = 6
-		copy(key.Src[:], p[8:24])
-		copy(key.Dst[:], p[24:40])
-	default:
-		return key
-	}
-	proto, t, whole := transport(p)
-	key.Proto = proto
-	if whole && (proto == protoTCP || proto == protoUDP) && len(p) >= t+4 {
-		key.SrcPort, key.DstPort = binary.BigEndian.Uint16(p[t:]), binary.BigEndian.Uint16(p[t+2:])
-	}
-	return key
+	return h.Payload()
 }
 
-// transport returns the protocol of an IP packet's payload and where it begins.
-// It is not whole in a fragment.
-func transport(p []byte) (proto uint8, at int, whole bool) {
-	if p[0]>>4 == 4 {
-		return p[9], int(p[0]&15) * 4, binary.BigEndian.Uint16(p[6:])&0x3fff == 0
-	}
-	const hopByHop, routing, fragment, destination = 0, 43, 44, 60 // RFC 8200 section 4
-	proto, at = p[6], 40
-	for len(p) >= at+8 {
-		switch proto {
-		case hopByHop, routing, destination:
-			proto, at = p[at], at+8+8*int(p[at+1])
-		case fragment:
-			return p[at], at + 8, false
-		default:
-			return proto, at, true
-		}
-	}
-	return proto, at, true
+// flowOf returns the key of a packet's flow, as well as it can be told: it has to
+// be the same for packets whose order matters to the codec, which looks no further
+// either. Fragments make flows without ports, malformed packets such of addresses.
+func flowOf(p []byte) parsers.FlowKey {
+	var h ip.Header
+	_ = h.ParseShallow(p)
+	return parsers.KeyOf(&h)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sheaf/parsers/builtin"
+	"sheaf/parsers/ip"
 )
 
 func TestParseEndpoint(t *testing.T) {
@@ -39,7 +40,7 @@ func TestParseEndpoint(t *testing.T) {
 // tcp returns a bare IPv4 and TCP header between 10.1.1.1 and 10.2.0.10.
 func tcp(src, dst uint16, flags byte, fromBroker bool) []byte {
 	p := make([]byte, 40)
-	p[0], p[3], p[9], p[32], p[33] = 0x45, 40, protoTCP, 0x50, flags
+	p[0], p[3], p[9], p[32], p[33] = 0x45, 40, ip.TCP, 0x50, flags
 	a, b := []byte{10, 1, 1, 1}, []byte{10, 2, 0, 10}
 	if fromBroker {
 		a, b = b, a
@@ -113,8 +114,10 @@ func TestFlowOf(t *testing.T) {
 		{"plain", v6("06" + "00010002" + "0000000000000000"), 6, 1, 2},
 		{"options", v6("00" + "3c00000000000000" + "1101000000000000" + "0000000000000000" + "00030004" + "00080000"), 17, 3, 4},
 		{"fragment", v6("2c" + "0600000100000000" + "00010002"), 6, 0, 0},
+		{"atomic fragment", v6("2c" + "0600000000000000" + "00010002"), 6, 0, 0},
+		{"authenticated", v6("33" + "06010000000000000000000000010002"), 51, 0, 0},
 		{"cut in an option", v6("00" + "06000000"), 0, 0, 0},
-		{"option beyond the end", v6("00" + "06ff000000000000"), 6, 0, 0},
+		{"option beyond the end", v6("00" + "06ff000000000000"), 0, 0, 0},
 		{"cut in the ports", v6("06" + "0001"), 6, 0, 0},
 	} {
 		key := flowOf(test.packet)
