@@ -2,15 +2,15 @@ package aggregate
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"time"
 
 	"sheaf/engine/aggregate/codec/codectest"
-	"sheaf/engine/wire"
+	"sheaf/parsers"
 )
 
 func body(round int) string {
@@ -173,80 +173,6 @@ func TestMemoryPerFlow(t *testing.T) {
 	runtime.KeepAlive(p)
 }
 
-func TestBrokenFramesEndTheEpoch(t *testing.T) {
-	frames := func(p *pair, n int) (out [][]byte) {
-		f := codectest.NewFanout(3)
-		for range n {
-			f.Send(func(i int) []byte { return codectest.Publish("a/b", body(f.Round), 0) }, func(d int, now time.Duration, b []byte) {
-				if d == 1 {
-					p.ends[1].Merger.Add(now, b)
-				}
-			})
-			out = append(out, p.ends[1].Merger.Flush(nil, f.Now, FlushEnd))
-		}
-		return out
-	}
-	expand := func(p *pair, frame []byte) ([][]byte, error) {
-		got, _, err := p.ends[0].Expander.Expand(frame)
-		return got, err
-	}
-	tests := []struct {
-		name   string
-		damage func([][]byte) [][]byte
-	}{
-		{"lost", func(f [][]byte) [][]byte { return append(f[:2:2], f[3:]...) }},
-		{"twice", func(f [][]byte) [][]byte { return append(f[:3:3], f[2:]...) }},
-		{"digest", func(f [][]byte) [][]byte { f[2][1] ^= 1; return f }},
-		{"control field", func(f [][]byte) [][]byte { f[2][len(f[2])-2] ^= 0x10; return f }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p := newPair(t, Config{})
-			var failed error
-			for _, frame := range tt.damage(frames(p, 6)) {
-				got, err := expand(p, frame)
-				if failed != nil && !errors.Is(err, failed) {
-					t.Fatalf("after %v: %v", failed, err)
-				}
-				if err != nil {
-					failed = err
-					if len(got) != 0 {
-						t.Error("packets delivered with an error")
-					}
-				}
-			}
-			if !errors.Is(failed, ErrFrame) {
-				t.Errorf("error %v, expected ErrFrame", failed)
-			}
-		})
-	}
-	t.Run("short", func(t *testing.T) {
-		p := newPair(t, Config{})
-		all := frames(p, 2)
-		for n := range all[0] {
-			if _, err := expand(p, all[0][:n]); !errors.Is(err, wire.ErrShort) {
-				t.Fatalf("%d of %d bytes: %v", n, len(all[0]), err)
-			}
-		}
-		for _, frame := range all {
-			if _, err := expand(p, frame); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
-func TestConfig(t *testing.T) {
-	if _, err := NewLane(Config{}); !errors.Is(err, ErrConfig) {
-		t.Errorf("no registry: %v", err)
-	}
-	p := Config{Limits: wire.Limits{Flows: 1}}
-	p.Registry = newPair(t, Config{}).ends[0].Merger.cfg.Registry
-	if _, err := NewLane(p); !errors.Is(err, ErrConfig) || !errors.Is(err, wire.ErrHello) {
-		t.Errorf("limits: %v", err)
-	}
-}
-
 // Every set of criteria rebuilds exactly, and more criteria cost fewer bytes.
 func TestSimilarity(t *testing.T) {
 	cost := func(by Similarity) (int, *Stats) {
@@ -348,5 +274,124 @@ func TestTimestampsAreAligned(t *testing.T) {
 		t.Errorf("%.1f bytes for a message to 60 at last, %.1f at first", last, first)
 	} else {
 		t.Logf("%.1f bytes for a message to 60 at last, %.1f at first", last, first)
+	}
+}
+
+// Traffic in one direction only: nobody says what was rebuilt, and what is kept to
+// refer to is bounded. When the other direction comes up, it works.
+func TestOneDirection(t *testing.T) {
+	limits := small(8) // frames of 8 packets, of which four are kept
+	p := newPair(t, Config{Limits: limits})
+	s := segment{Client: 1, Flags: 0x18, Window: 5, Payload: []byte("abc")}
+	for i := range 200 {
+		s.Seq += 3
+		p.add(0, 0, s.Packet())
+		if i%4 == 3 {
+			p.flush(0, 0)
+		}
+	}
+	for range 3 {
+		s.Seq += 3
+		p.add(0, 0, s.Packet())
+		p.flush(0, 0)
+		a := segment{Client: 1, Down: true, Flags: 0x10, Window: 5, Ack: s.Seq + 3}
+		p.add(1, 0, a.Packet())
+		p.flush(1, 0)
+	}
+	p.settle(0)
+}
+
+// Both gateways meet a conversation in its middle at the same time, so that neither
+// context names the other. The pair is found when the frames have crossed, and told:
+// from then on each direction is predicted by the other, as if it had been known.
+func TestCrossingContextsArePaired(t *testing.T) {
+	cost := func(cross bool) int {
+		p := newPair(t, Config{})
+		p.late = cross
+		up := segment{Client: 3, Flags: 0x18, Window: 9, Seq: 100, Ack: 5000, TSval: 1, TSecr: 1, Payload: []byte("up")}
+		down := segment{Client: 3, Down: true, Flags: 0x18, Window: 9, Seq: 5000, Ack: 100, TSval: 1, TSecr: 1, Payload: []byte("down")}
+		p.add(0, 0, up.Packet())
+		p.flush(0, 0)
+		p.add(1, 0, down.Packet())
+		p.flush(1, 0)
+		p.deliver(0)
+		p.deliver(1)
+		p.late = false
+		before := 0
+		for i := range 12 {
+			if i == 2 { // the pair was told
+				before = p.bytes[0] + p.bytes[1]
+			}
+			up.Seq += 2
+			up.Ack, up.TSecr, up.TSval = down.Seq+4, down.TSval, up.TSval+uint32(7919*i)
+			p.add(0, 0, up.Packet())
+			p.flush(0, 0)
+			down.Seq += 4
+			down.Ack, down.TSecr, down.TSval = up.Seq+2, up.TSval, down.TSval+uint32(104729*i)
+			p.add(1, 0, down.Packet())
+			p.flush(1, 0)
+		}
+		p.settle(0)
+		return p.bytes[0] + p.bytes[1] - before
+	}
+	if crossed, known := cost(true), cost(false); crossed > known+4 {
+		t.Errorf("%d bytes where contexts crossed, %d where one named the other", crossed, known)
+	}
+}
+
+// A flow of the peer's that is new, whose other direction is announced later, is found.
+func TestLaterContextNamesItsOtherDirection(t *testing.T) {
+	cost := func(known bool) int {
+		p := newPair(t, Config{})
+		for client := range 2 { // of which one is the newest
+			p.add(0, 0, ack(client, 5).Packet())
+		}
+		if known {
+			p.add(0, 0, ack(9, 5).Packet())
+		}
+		p.flush(0, 0)
+		p.add(1, 0, segment{Client: 9, Port: 0, Down: true, Flags: 0x10, Seq: 5, Ack: 1, Window: 5}.Packet())
+		p.flush(1, 0)
+		return p.bytes[1]
+	}
+	if known, unknown := cost(true), cost(false); known > unknown-4 {
+		t.Errorf("%d bytes for a context whose other direction is known, %d else", known, unknown)
+	}
+}
+
+// What nobody knows the protocol of is compared by content: sensors each with what they
+// sent before, and the copies of a message with one another, also where each has a
+// number of its own.
+func TestUnknownProtocolsAreComparedByContent(t *testing.T) {
+	const flows, rounds = 20, 12
+	for _, tt := range []struct {
+		name    string
+		payload func(flow, round int) string
+	}{
+		{"sensors", func(flow, round int) string {
+			id := uint32(flow+1) * 2654435761
+			return fmt.Sprintf("VALUE %010d at %08x,%08x: %d.%02d %s", id, id^0x5bd1e995, id*40503, 20+round%3, (round*37+flow*11)%100, strings.Repeat(fmt.Sprint(id%97), 20))
+		}},
+		{"copies", func(flow, round int) string {
+			return fmt.Sprintf("NOTE %d %08x %s", 5000+flow*31, uint32(round+1)*2654435761, strings.Repeat(fmt.Sprint(round*7919%1000), 20))
+		}},
+	} {
+		p := newPair(t, Config{Registry: parsers.NewRegistry()})
+		f := codectest.NewFanout(flows)
+		before := 0
+		for round := range rounds {
+			if round == rounds/2 {
+				before = p.bytes[1]
+			}
+			f.Send(func(i int) []byte { return []byte(tt.payload(i, round)) }, func(d int, now time.Duration, b []byte) {
+				if d == 1 {
+					p.run(d, now, b)
+				}
+			})
+			p.due(f.Now + 40*ms)
+		}
+		if got := float64(p.bytes[1]-before) / flows / (rounds - rounds/2); got > 4.5 {
+			t.Errorf("%s: %.2f bytes for a segment, expected 4.5 at most", tt.name, got)
+		}
 	}
 }

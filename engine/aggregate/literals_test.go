@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -65,13 +66,17 @@ func TestLiteralsAreNotMadeLonger(t *testing.T) {
 // zstdOf compresses as a compressor of level 3 does, whatever comes of it.
 func zstdOf(t *testing.T, b []byte) []byte {
 	t.Helper()
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(3)),
-		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
+	w, err := zstdEncoder()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w.EncodeAll(b, nil)
 }
+
+var zstdEncoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+	return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.EncoderLevelFromZstd(3)),
+		zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
+})
 
 func TestLiteralsComeThrough(t *testing.T) {
 	c, d := compressor{level: 3}, decompressor{}

@@ -1,21 +1,19 @@
 package aggregate
 
 import (
-	"fmt"
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"sheaf/engine/aggregate/codec/codectest"
+	"sheaf/parsers"
 	"sheaf/parsers/builtin"
 )
 
 const ms = time.Millisecond
-
-// A moment is a packet at a time, or only a time.
-type moment struct {
-	at time.Duration
-	segment
-}
 
 func ack(client int, seq uint32) segment {
 	return segment{Client: client, Flags: 0x10, Seq: 1, Ack: seq, Window: 5}
@@ -25,97 +23,106 @@ func data(client int, body string) segment {
 	return segment{Client: client, Flags: 0x18, Seq: uint32(len(body)), Payload: codectest.Publish("t/"+body, body, 0)}
 }
 
-func TestDeadline(t *testing.T) {
-	flag := func(f uint8) segment { return segment{Client: 1, Flags: f} }
-	mqtt := func(b ...byte) segment { return segment{Client: 1, Flags: 0x18, Payload: b} }
-	tests := []struct {
-		name  string
-		in    []moment
-		cfg   Config
-		at    time.Duration
-		why   Reason
-		quiet bool // nothing is due
+// A Merger tells the schedule what each segment is: all of its rules begin there.
+func TestScheduleIsToldOfSegments(t *testing.T) {
+	flag := func(f uint8) []byte { return segment{Client: 1, Flags: f}.Packet() }
+	mqtt := func(b ...byte) []byte { return segment{Client: 1, Flags: 0x18, Payload: b}.Packet() }
+	puback, ping, message := []byte{0x40, 2, 0, 9}, []byte{0xc0, 0}, codectest.Publish("t", "a", 0)
+	join := func(parts ...[]byte) []byte { return mqtt(slices.Concat(parts...)...) }
+	proto := func(b []byte, at int, proto byte) []byte { b[at] = proto; return b }
+	v4, v6 := codectest.ICMP(), codectest.IPv6TCP()
+	const window, quiet, ackWait, interval = 5 * ms, ms, 25 * ms, ms
+	for _, tt := range []struct {
+		name string
+		in   [][]byte // at 10 ms
+		wait time.Duration
+		why  Reason
 	}{
-		{name: "nothing", quiet: true},
-		{name: "data waits for the window", in: []moment{{10 * ms, data(1, "a")}}, at: 15 * ms, why: FlushWindow},
-		{name: "from the first segment on", in: []moment{{10 * ms, data(1, "a")}, {13 * ms, data(2, "b")}}, at: 15 * ms, why: FlushWindow},
-		{name: "a window of its own", in: []moment{{10 * ms, data(1, "a")}}, cfg: Config{Window: 70 * ms}, at: 80 * ms, why: FlushWindow},
-		{name: "no window", in: []moment{{10 * ms, data(1, "a")}}, cfg: Config{Window: -1}, at: 10 * ms, why: FlushWindow},
-		{name: "a burst ends with quiet", in: []moment{{10 * ms, data(1, "a")}, {10 * ms, data(2, "a")}}, at: 11 * ms, why: FlushQuiet},
-		{name: "a burst goes on", in: []moment{{10 * ms, data(1, "a")}, {10 * ms, data(2, "a")}, {10*ms + 500*time.Microsecond, data(3, "a")}}, at: 11*ms + 500*time.Microsecond, why: FlushQuiet},
-		{name: "acknowledgements wait longer", in: []moment{{10 * ms, ack(1, 5)}}, at: 35 * ms, why: FlushAck},
-		{name: "and ride with data", in: []moment{{10 * ms, ack(1, 5)}, {12 * ms, data(2, "a")}}, at: 17 * ms, why: FlushWindow},
-		{name: "but not of a busy flow", in: []moment{{10 * ms, ack(1, 1)}, {10 * ms, ack(1, 2)}, {11 * ms, ack(1, 3)}, {12 * ms, ack(1, 4)}}, at: 17 * ms, why: FlushWindow},
-		{name: "nor what is for whole segments", in: []moment{{10 * ms, ack(1, 1)}, {12 * ms, ack(1, 2897)}}, at: 17 * ms, why: FlushWindow},
-		{name: "PUBACK is one", in: []moment{{10 * ms, mqtt(0x40, 2, 0, 9)}}, at: 35 * ms, why: FlushAck},
-		{name: "a SYN goes at once", in: []moment{{10 * ms, data(2, "a")}, {12 * ms, flag(flagSYN)}}, at: 12 * ms, why: FlushUrgent},
-		{name: "a FIN", in: []moment{{12 * ms, flag(flagFIN | 0x10)}}, at: 12 * ms, why: FlushUrgent},
-		{name: "a RST", in: []moment{{12 * ms, flag(flagRST)}}, at: 12 * ms, why: FlushUrgent},
-		{name: "a PINGREQ", in: []moment{{12 * ms, mqtt(0xc0, 0)}}, at: 12 * ms, why: FlushUrgent},
-		{name: "a CONNECT", in: []moment{{12 * ms, mqtt(0x10, 12, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, 0)}}, at: 12 * ms, why: FlushUrgent},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.cfg.Registry = builtin.Registry()
-			l, err := NewLane(tt.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m := &l.Merger
-			for _, in := range tt.in {
-				m.Add(in.at, in.Packet())
-			}
-			at, why, ok := m.Deadline()
-			if ok == tt.quiet || ok && (at != tt.at || why != tt.why) {
-				t.Errorf("due %v at %v for %v, expected at %v for %v", ok, at, why, tt.at, tt.why)
-			}
-		})
-	}
-	t.Run("ICMP", func(t *testing.T) {
-		l, _ := NewLane(Config{Registry: builtin.Registry()})
-		l.Merger.Add(3*ms, codectest.ICMP())
-		if at, why, _ := l.Merger.Deadline(); at != 3*ms || why != FlushUrgent {
-			t.Errorf("a ping is due at %v for %v", at, why)
+		{"a message", [][]byte{join(message)}, window, FlushWindow},
+		{"two alike", [][]byte{data(1, "a").Packet(), data(2, "a").Packet()}, quiet, FlushQuiet},
+		{"an acknowledgement", [][]byte{ack(1, 5).Packet()}, ackWait, FlushAck},
+		{"two alike of those", [][]byte{ack(1, 5).Packet(), ack(2, 5).Packet()}, ackWait, FlushAck},
+		{"of a whole segment", [][]byte{ack(1, 1).Packet(), ack(1, 2401).Packet()}, window, FlushWindow},
+		{"of a busy flow", [][]byte{ack(1, 1).Packet(), ack(1, 2).Packet(), ack(1, 3).Packet(), ack(1, 4).Packet()}, window, FlushWindow},
+		{"of as many flows", [][]byte{ack(1, 1).Packet(), ack(2, 2).Packet(), ack(3, 3).Packet(), ack(4, 4).Packet()}, ackWait, FlushAck},
+		{"a message that acknowledges", [][]byte{join(puback)}, ackWait, FlushAck},
+		{"that and another", [][]byte{join(puback, message)}, window, FlushWindow},
+		{"another and that", [][]byte{join(message, puback)}, window, FlushWindow},
+		{"SYN", [][]byte{flag(flagSYN)}, 0, FlushUrgent},
+		{"FIN", [][]byte{flag(flagFIN | 0x10)}, 0, FlushUrgent},
+		{"RST", [][]byte{flag(flagRST)}, 0, FlushUrgent},
+		{"PSH and ACK", [][]byte{flag(0x18)}, ackWait, FlushAck},
+		{"a ping", [][]byte{join(ping)}, 0, FlushUrgent},
+		{"a ping behind a message", [][]byte{join(message, ping)}, 0, FlushUrgent},
+		{"a ping before one", [][]byte{join(ping, message)}, 0, FlushUrgent},
+		{"a connect", [][]byte{mqtt(0x10, 12, 0, 4, 'M', 'Q', 'T', 'T', 4, 2, 0, 60, 0, 0)}, 0, FlushUrgent},
+		{"a ping that waits for nobody, after what waits", [][]byte{ack(2, 5).Packet(), data(3, "a").Packet(), join(ping)}, 0, FlushUrgent},
+		{"ICMP", [][]byte{v4}, 0, FlushUrgent},
+		{"ICMP, by its number, over IPv6", [][]byte{proto(bytes.Clone(v6), 6, 1)}, window, FlushWindow},
+		{"ICMPv6", [][]byte{proto(bytes.Clone(v6), 6, 58)}, 0, FlushUrgent},
+		{"ICMPv6, by its number, over IPv4", [][]byte{fixed(proto(bytes.Clone(v4), 9, 58))}, window, FlushWindow},
+		{"a datagram", [][]byte{codectest.UDP()}, window, FlushWindow},
+		{"a datagram of nothing", [][]byte{datagram(segment{Client: 1})}, window, FlushWindow},
+		{"two of those, of which none is like the other", [][]byte{datagram(segment{Client: 1}), datagram(segment{Client: 2})}, window, FlushWindow},
+		{"a packet as it is", [][]byte{broken(ack(1, 5))}, window, FlushWindow},
+		{"two of those, likewise", [][]byte{broken(ack(1, 5)), broken(ack(1, 5))}, window, FlushWindow},
+	} {
+		m := newMerger(t, Config{})
+		for _, b := range tt.in {
+			add(t, m, 10*ms, b)
 		}
-	})
+		if at, why, ok := m.Deadline(); !ok || at != 10*ms+tt.wait || why != tt.why {
+			t.Errorf("%s: due after %v for %v (%v), expected %v for %v", tt.name, at-10*ms, why, ok, tt.wait, tt.why)
+		}
+	}
+	if at, why, ok := newMerger(t, Config{}).Deadline(); ok {
+		t.Errorf("nothing is due at %v for %v", at, why)
+	}
 }
 
-// The first of many connects goes at once. The others share frames, the further
-// apart the longer the burst, up to half of the window; after it one goes at once
-// again.
-func TestConnectsShareFrames(t *testing.T) {
-	l, _ := NewLane(Config{Registry: builtin.Registry()})
-	m := &l.Merger
-	client := 0
-	connect := func(now time.Duration) time.Duration {
-		client++
-		m.Add(now, segment{Client: client, Flags: flagSYN}.Packet())
-		at, why, _ := m.Deadline()
-		if why != FlushUrgent {
-			t.Fatalf("a connect at %v is due for %v", now, why)
+// fixed sets the checksum of an IPv4 header right.
+func fixed(b []byte) []byte { codectest.FixIP(b); return b }
+
+// What a flow has acknowledged is known from one frame to the next, but how often only
+// within one.
+func TestFlowsAcknowledgementsOutliveAFrame(t *testing.T) {
+	m := newMerger(t, Config{})
+	for i, want := range []Reason{FlushAck, FlushAck, FlushAck, FlushAck, FlushAck, FlushWindow} {
+		add(t, m, 10*ms, ack(1, uint32(100+i+i/5*2400)).Packet())
+		if _, why, _ := m.Deadline(); why != want {
+			t.Errorf("acknowledgement %d is due for %v, expected %v", i, why, want)
 		}
-		return at
+		m.Flush(nil, 10*ms, FlushEnd)
 	}
-	const us = time.Microsecond
-	now := 10 * ms
-	for i, wait := range []time.Duration{0, 1000 * us, 2000 * us, 2500 * us, 2500 * us} {
-		due := connect(now)
-		if due != now+max(wait-us, 0) {
-			t.Errorf("connect %d of a burst waits %v, expected %v", i, due-now, wait-us)
+}
+
+// A Config's times are those of the schedule.
+func TestTimesAreThoseOfTheConfig(t *testing.T) {
+	syn := segment{Client: 9, Flags: flagSYN}.Packet()
+	for _, tt := range []struct {
+		cfg  Config
+		in   [][]byte
+		wait time.Duration
+		why  Reason
+	}{
+		{Config{Window: 70 * ms}, [][]byte{data(1, "a").Packet()}, 70 * ms, FlushWindow},
+		{Config{Window: -1}, [][]byte{data(1, "a").Packet()}, 0, FlushWindow},
+		{Config{Quiet: 3 * ms}, [][]byte{data(1, "a").Packet(), data(2, "a").Packet()}, 3 * ms, FlushQuiet},
+		{Config{Quiet: -1}, [][]byte{data(1, "a").Packet(), data(2, "a").Packet()}, 0, FlushQuiet},
+		{Config{AckWait: 9 * ms}, [][]byte{ack(1, 5).Packet()}, 9 * ms, FlushAck},
+		{Config{AckWait: -1}, [][]byte{ack(1, 5).Packet()}, 0, FlushAck},
+		{Config{UrgentInterval: 7 * ms}, [][]byte{syn}, 7 * ms, FlushUrgent},
+		{Config{UrgentInterval: -1}, [][]byte{syn}, 0, FlushUrgent},
+	} {
+		m := newMerger(t, tt.cfg)
+		add(t, m, 10*ms, syn)
+		m.Flush(nil, 10*ms, FlushUrgent)
+		for _, b := range tt.in {
+			add(t, m, 10*ms, b)
 		}
-		m.Flush(nil, due, FlushUrgent)
-		now = due + us
-	}
-	for range 2 { // the interval is that of a first one again
-		now += 20 * ms
-		if due := connect(now); due != now {
-			t.Errorf("after a pause one waits %v", due-now)
+		if at, why, _ := m.Deadline(); at != 10*ms+tt.wait || why != tt.why {
+			t.Errorf("%+v: due after %v for %v", tt.cfg, at-10*ms, why)
 		}
-		m.Flush(nil, now, FlushUrgent)
-		if due := connect(now + us); due != now+ms {
-			t.Errorf("the next one waits %v", due-now-us)
-		}
-		m.Flush(nil, now+ms, FlushUrgent)
 	}
 }
 
@@ -146,120 +153,6 @@ func TestComplete(t *testing.T) {
 			t.Errorf("after %d of 10 members: due at %v for %v", n, at-now, why)
 		}
 	})
-}
-
-// A segment like no other waits for a window, until that was in vain often enough;
-// the first that would have shared a frame ends that.
-func TestSingletons(t *testing.T) {
-	l, _ := NewLane(Config{Registry: builtin.Registry()})
-	m := &l.Merger
-	now := time.Duration(0)
-	n := 0
-	send := func(after, want time.Duration) {
-		t.Helper()
-		now += after
-		n++
-		m.Add(now, data(1, fmt.Sprint("reading ", n)).Packet())
-		at, why, _ := m.Deadline()
-		if at != now+want {
-			t.Errorf("segment %d is due after %v for %v, expected %v", n, at-now, why, want)
-		}
-		m.Flush(nil, at, why)
-	}
-	for range idleAfter {
-		send(100*ms, 5*ms)
-	}
-	for range 5 {
-		send(100*ms, ms)
-	}
-	send(4*ms, 5*ms)
-	for range idleAfter - 1 {
-		send(100*ms, 5*ms)
-	}
-	send(100*ms, ms)
-	// two of them share a frame
-	now += 100 * ms
-	m.Add(now, data(1, "x").Packet())
-	m.Add(now, data(2, "y").Packet())
-	if at, why, _ := m.Deadline(); at != now+5*ms || why != FlushWindow {
-		t.Errorf("two are due after %v for %v", at-now, why)
-	}
-	m.Flush(nil, now+5*ms, FlushWindow)
-	send(100*ms, 5*ms)
-}
-
-// A segment like no other goes with a known set that is complete.
-func TestSingletonBesideASet(t *testing.T) {
-	p, f := knownSet(t)
-	m := &p.ends[1].Merger
-	n := 0
-	f.Send(func(int) []byte { return codectest.Publish("t", body(f.Round), 0) }, func(d int, now time.Duration, b []byte) {
-		if d == 0 {
-			return
-		}
-		if n++; n == 5 {
-			m.Add(now, data(77, "something else").Packet())
-		}
-		m.Add(now, b)
-		if at, why, _ := m.Deadline(); (at == now && why == FlushComplete) != (n == 10) {
-			t.Errorf("after %d of 10 and another: due after %v for %v", n, at-now, why)
-		}
-	})
-}
-
-// Where half of a known set has come, or has acknowledged, the others are not
-// waited for long.
-func TestHalfOfASet(t *testing.T) {
-	for d, what := range []string{"acknowledgements", "copies"} {
-		t.Run(what, func(t *testing.T) { testHalf(t, d) })
-	}
-}
-
-func testHalf(t *testing.T, way int) {
-	p, f := knownSet(t)
-	m := &p.ends[way].Merger
-	n := 0
-	f.Send(func(int) []byte { return codectest.Publish("t", body(f.Round), 0) }, func(d int, now time.Duration, b []byte) {
-		if d != way {
-			if way == 0 { // what is acknowledged has to arrive
-				p.run(d, now, b)
-			}
-			return
-		}
-		n++
-		m.Add(now, b)
-		want := now + 2*ms
-		switch {
-		case n < 5:
-			want = 0 // not for quiet
-		case n == 10:
-			want = now
-		}
-		if at, why, _ := m.Deadline(); (why == FlushQuiet || why == FlushComplete) != (want != 0) || want != 0 && at != want {
-			t.Errorf("after %d of 10: due at %v for %v", n, at-now, why)
-		}
-	})
-	if n != 10 {
-		t.Errorf("%d came", n)
-	}
-}
-
-func TestFull(t *testing.T) {
-	p := newPair(t, Config{})
-	s := segment{Client: 1, Flags: 0x18}
-	n := 0
-	for ; ; n++ {
-		s.Payload = []byte(fmt.Sprintf("%1400d", n*n*7919))
-		p.add(0, 0, s.Packet())
-		s.Seq += 1400
-		if _, why, _ := p.ends[0].Merger.Deadline(); why == FlushFull {
-			break
-		}
-	}
-	if n*1400 > maxStore {
-		t.Errorf("%d bytes before the frame was full", n*1400)
-	}
-	p.flush(0, 0)
 }
 
 // Within a flow nothing overtakes: a segment never joins a group before that of
@@ -298,37 +191,132 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-func TestStatsAddUp(t *testing.T) {
+// The longest wait is that of any frame.
+func TestLongestWaitIsKept(t *testing.T) {
+	m := newMerger(t, Config{})
+	for i, wait := range []time.Duration{3 * ms, 5 * ms, 4 * ms} {
+		begin := time.Duration(i) * time.Second
+		add(t, m, begin, data(1, "a").Packet())
+		m.Flush(nil, begin+wait, FlushWindow)
+	}
+	if s := m.Stats(); s.Longest != 5*ms || s.Waited != 12*ms {
+		t.Errorf("the longest waited %v, all %v", s.Longest, s.Waited)
+	}
+}
+
+func TestFramesAreCountedByTheirReason(t *testing.T) {
+	m := newMerger(t, Config{})
+	length := 0
+	for i, why := range []Reason{FlushAck, FlushFull, FlushAck} {
+		add(t, m, 0, ack(i, 5).Packet())
+		if m.Pending() != 1 {
+			t.Errorf("%d packets wait", m.Pending())
+		}
+		b := m.Flush([]byte("head"), 0, why)
+		length += len(b) - 4
+		if string(b[:4]) != "head" || len(b) == 4 || m.Pending() != 0 {
+			t.Errorf("%q, and %d packets wait", b, m.Pending())
+		}
+	}
+	if b := m.Flush([]byte("head"), 0, FlushAck); string(b) != "head" {
+		t.Errorf("a frame of nothing: %q", b)
+	}
+	length += len(m.Report(nil, 0))
+	want := [numReasons]uint64{FlushAck: 2, FlushFull: 1}
+	if s := m.Stats(); s.Flushes != want || s.Frames != 4 || s.BytesFrames != uint64(length) {
+		t.Errorf("%v, %d frames of %d bytes, expected %d bytes", s.Flushes, s.Frames, s.BytesFrames, length)
+	}
+}
+
+// A new flow is announced once, whatever it has in the frame.
+func TestFlowIsAnnouncedOnce(t *testing.T) {
+	m := newMerger(t, Config{})
+	for frame := range 3 {
+		for range 3 {
+			add(t, m, 0, ack(1, 5).Packet())
+			add(t, m, 0, data(1, "a").Packet())
+			add(t, m, 0, ack(frame, 6).Packet())
+		}
+		if fresh := m.pending.fresh; fresh != []int{2, 0, 1}[frame] {
+			t.Errorf("frame %d: %d flows are new", frame, fresh)
+		}
+		m.Flush(nil, 0, FlushEnd)
+	}
+	if s := m.Stats(); s.Contexts != 3 || m.encoder.Contexts() != 3 || s.Evicted != 0 {
+		t.Errorf("%d flows announced, %d known, %d gave way", s.Contexts, m.encoder.Contexts(), s.Evicted)
+	}
+}
+
+// Fragments of whatever datagrams are one flow: those behind the first have no ports.
+func TestFragmentsAreOneFlow(t *testing.T) {
 	p := newPair(t, Config{})
-	f := codectest.NewFanout(20)
-	for range 30 {
-		f.Send(func(i int) []byte { return codectest.Publish(fmt.Sprint("t/", i%4), body(f.Round), i%2) }, p.run)
+	first, second, other := codectest.UDP(), codectest.UDP(), codectest.UDP()
+	first[6], second[7], other[6], other[20] = 0x20, 4, 0x20, 1 // more follow; an offset; another port
+	for range 2 {
+		for _, b := range [][]byte{first, second, other} {
+			p.add(0, 0, fixed(b))
+		}
+		p.flush(0, 0)
 	}
-	p.add(1, f.Now, []byte{0x45, 1, 2})
-	p.flush(1, f.Now)
-	p.due(time.Hour)
-	for d := range p.ends {
-		s := p.ends[d].Merger.Stats()
-		in, out := uint64(0), 0.0
-		for i := range NumParts {
-			in += s.In[i]
-			out += s.Out[i]
-		}
-		if in != s.BytesIn {
-			t.Errorf("direction %d: parts of %d bytes in, %d in all", d, in, s.BytesIn)
-		}
-		// each control field ends with a byte that is not full
-		if diff := float64(s.BytesFrames) - out; diff < -1 || diff > 1.5*float64(s.Frames) {
-			t.Errorf("direction %d: parts of %.1f bytes out, %d in all, %d frames", d, out, s.BytesFrames, s.Frames)
+	m := &p.ends[0].Merger
+	if len(m.flows.all) != 1 || m.flows.all[0].Key.SrcPort|m.flows.all[0].Key.DstPort != 0 || m.Stats().Verbatim != 0 {
+		t.Errorf("%d flows, %d packets as they are", len(m.flows.all), m.Stats().Verbatim)
+	}
+	p.add(0, 0, codectest.UDP())
+	p.flush(0, 0)
+	if len(m.flows.all) != 2 || m.flows.all[1].Key.SrcPort == 0 {
+		t.Errorf("%d flows with a whole datagram", len(m.flows.all))
+	}
+}
+
+// What no layout describes is carried as it is, and is of no flow.
+func TestLongHeadersAreCarriedAsTheyAre(t *testing.T) {
+	for extension, verbatim := range map[int]uint64{240 - 40 - 32: 0, 248 - 40 - 32: 1} {
+		b := codectest.IPv6TCP()
+		header := make([]byte, extension)
+		header[0], header[1] = 6, byte(extension/8-1)
+		b = append(b[:40:40], append(header, b[40:]...)...)
+		b[6] = 60
+		binary.BigEndian.PutUint16(b[4:], uint16(len(b)-40))
+		p := newPair(t, Config{})
+		p.add(0, 0, b)
+		p.flush(0, 0)
+		if m := &p.ends[0].Merger; m.Stats().Verbatim != verbatim || len(m.flows.all) != 1-int(verbatim) {
+			t.Errorf("headers of %d bytes: %d packets as they are, %d flows", extension+72, m.Stats().Verbatim, len(m.flows.all))
 		}
 	}
-	var messages uint64
-	for k, e := range p.ends[1].Merger.Stats().Messages {
-		if k.Event != "" {
-			messages += e.Messages
+}
+
+func TestProtocolOfAFlow(t *testing.T) {
+	m := newMerger(t, Config{})
+	s := data(1, "a")
+	key := keyOf(t, s)
+	if got := m.Protocol(&key); got != parsers.Opaque {
+		t.Errorf("of a flow that is not known: %v", got)
+	}
+	add(t, m, 0, s.Packet())
+	want, _ := builtin.Registry().Lookup("mqtt")
+	if got := m.Protocol(&key); got != want {
+		t.Errorf("%v, expected %v", got, want)
+	}
+}
+
+// Packets that are carried as they are, and of the same length, are compared with one
+// another.
+func TestPacketsAsTheyAreAreComparedByLength(t *testing.T) {
+	p := newPair(t, Config{})
+	for i, n := range []int{50, 90, 50, 90, 50, 90} {
+		b := make([]byte, n) // the same for a length, but for a byte
+		rand.NewChaCha8([32]byte{byte(n)}).Read(b)
+		b[0], b[n-1] = 0, byte(i)
+		before := p.bytes[0]
+		p.add(0, 0, b)
+		p.flush(0, 0)
+		if got := p.bytes[0] - before; i < 2 && got < n || i >= 2 && got > 20 {
+			t.Errorf("packet %d, of %d bytes, costs %d", i, n, got)
 		}
 	}
-	if messages != 600 {
-		t.Errorf("%d messages counted, 600 sent", messages)
+	if s := p.ends[0].Merger.Stats(); s.Verbatim != 6 || s.Packets != 6 {
+		t.Errorf("%d packets as they are of %d", s.Verbatim, s.Packets)
 	}
 }

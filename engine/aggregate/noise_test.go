@@ -219,7 +219,7 @@ func TestTextAfterNoise(t *testing.T) {
 }
 
 // TestNoiseKeepsText holds that noise does not drive out what is remembered of
-// others: each would else have a slot of its own.
+// others: each would else have a template of its own.
 func TestNoiseKeepsText(t *testing.T) {
 	limits := wire.DefaultLimits
 	limits.Templates = 256

@@ -48,7 +48,9 @@ func TestHolesThatCanBeRebuiltAreTrusted(t *testing.T) {
 	const payload = "ab0123456789" + "12345678901234567890" + "x"
 	long := strings.Repeat("t", parsers.MaxHoleText+1)
 	big := func(off, n int) parsers.Hole { return parsers.Hole{Off: off, Len: n} }
-	of := func(kind parsers.HoleKind, off, n int) parsers.Hole { return parsers.Hole{Off: off, Len: n, Kind: kind} }
+	of := func(kind parsers.HoleKind, off, n int) parsers.Hole {
+		return parsers.Hole{Off: off, Len: n, Kind: kind}
+	}
 	for _, tt := range []struct {
 		name    string
 		payload string
