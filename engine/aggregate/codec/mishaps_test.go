@@ -173,14 +173,17 @@ func TestMishaps(t *testing.T) {
 // peer that the two are a pair, is in one pair only: a frame has no more of them than
 // there are contexts.
 func TestFlowsArePairedOnce(t *testing.T) {
-	x := newExchange(t, Config{Limits: small(2)})
-	x.late = true
-	f := codectest.NewFanout(3)
-	for range 2 {
-		f.Send(func(i int) []byte { return codectest.Publish("topic", fmt.Sprint(f.Round+i), 0) }, func(d int, _ time.Duration, b []byte) {
-			x.send(d, b)
-		})
-		x.deliver(f.Round % 2)
+	limits := small(1)
+	limits.Packets = 10 // as many changes are kept for the peer, and more
+	x := newExchange(t, Config{Limits: limits})
+	up := codectest.Segment{Client: 1, Flags: 0x10}
+	x.send(0, up.Packet())
+	for client := range 7 {
+		x.send(1, codectest.Segment{Client: client % 2, Down: true, Flags: 0x10}.Packet())
 	}
-	x.settle()
+	x.send(1, codectest.Segment{Client: 1, Down: true, Flags: 0x10}.Packet())
+	x.send(0, up.Packet())
+	if v := x.encoder(0).views.table; len(v) != 1 || v[0].own.place() != 0 {
+		t.Errorf("the flow is not in a pair: %+v", v)
+	}
 }
