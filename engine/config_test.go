@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,80 +105,5 @@ func TestConfigMistakes(t *testing.T) {
 	}
 	if _, err := LoadConfig(filepath.Join(t.TempDir(), "none.toml")); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "none.toml") {
 		t.Errorf("no file: %v", err)
-	}
-}
-
-func TestSaveRoute(t *testing.T) {
-	text := "# mine\n" + strings.Replace(good(t), `allowed = [`, "# the plant\nallowed = [ # both\n  ", 1) + "\n[queue]\nbytes = 5\n"
-	path := filepath.Join(t.TempDir(), "sheaf.toml")
-	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	r := Route{Prefix: netip.MustParsePrefix("10.9.0.0/16"), Peer: "plant-7"}
-	for range 2 { // the second time it is there already
-		if err := SaveRoute(path, r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, _ := os.ReadFile(path)
-	if want := strings.Replace(text, `"10.5.0.1"`, `"10.5.0.1", "10.9.0.0/16"`, 1); string(b) != want {
-		t.Errorf("written:\n%s\nexpected:\n%s", b, want)
-	}
-	if info, _ := os.Stat(path); info.Mode().Perm() != 0o640 {
-		t.Errorf("mode %v", info.Mode())
-	}
-	for range 2 {
-		if err := ForgetRoute(path, r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if b, _ = os.ReadFile(path); string(b) != text {
-		t.Errorf("written:\n%s\nexpected:\n%s", b, text)
-	}
-	if err := ForgetRoute(path, Route{Prefix: netip.MustParsePrefix("10.1.0.0/16"), Peer: "plant-7"}); err != nil {
-		t.Error(err)
-	}
-	err := ForgetRoute(path, Route{Prefix: netip.MustParsePrefix("10.5.0.1/32"), Peer: "plant-7"})
-	if err == nil || !strings.Contains(err.Error(), `nothing else lies behind [[peer]] "plant-7"`) {
-		t.Errorf("without its last: %v", err)
-	}
-	if err := SaveRoute(path, Route{Prefix: r.Prefix, Peer: "nobody"}); err == nil || !strings.Contains(err.Error(), `"nobody"`) {
-		t.Errorf("unknown peer: %v", err)
-	}
-}
-
-func TestEditAllowed(t *testing.T) {
-	p := netip.MustParsePrefix("10.9.0.0/16")
-	for _, tt := range []struct{ list, with string }{
-		{``, `"10.9.0.0/16"`},
-		{`"10.1.0.0/16"`, `"10.1.0.0/16", "10.9.0.0/16"`},
-		{`"10.1.0.0/16",`, `"10.1.0.0/16", "10.9.0.0/16",`},
-		{` '10.1.0.0/16' `, ` '10.1.0.0/16', "10.9.0.0/16" `},
-		{"\n  \"10.1.0.0/16\", # the plant\n", "\n  \"10.1.0.0/16\", \"10.9.0.0/16\", # the plant\n"},
-	} {
-		if got := withAllowed(tt.list, p); got != tt.with {
-			t.Errorf("%q with: %q, expected %q", tt.list, got, tt.with)
-		}
-		if tt.list == "" {
-			continue // which a configuration may not have
-		}
-		text := func(list string) string {
-			return strings.Replace(good(t), "allowed = [", "allowed = ["+list+"]\n#", 1)
-		}
-		cfg, err := ParseConfig([]byte(text(withoutAllowed(tt.with, p))))
-		if err != nil || slices.Contains(cfg.Peers[0].Allowed, Prefix{p}) || len(cfg.Peers[0].Allowed) != strings.Count(tt.list, "/16") {
-			t.Errorf("%q without: %q: %v", tt.with, withoutAllowed(tt.with, p), err)
-		}
-	}
-	for _, tt := range []struct{ list, without string }{
-		{`"10.1.0.0/16", "10.9.0.0/16", "10.2.0.0/16"`, `"10.1.0.0/16", "10.2.0.0/16"`},
-		{`"10.9.0.0/16", "10.2.0.0/16"`, `"10.2.0.0/16"`},
-		{`"10.1.0.0/16", "10.9.0.0/16"`, `"10.1.0.0/16"`},
-		{`"10.9.0.0/16"`, ``},
-		{`"10.1.0.0/16"`, `"10.1.0.0/16"`},
-	} {
-		if got := withoutAllowed(tt.list, p); got != tt.without {
-			t.Errorf("%q without: %q, expected %q", tt.list, got, tt.without)
-		}
 	}
 }

@@ -93,7 +93,7 @@ anew; with --save beyond that.`,
 				return routeTrouble(err, *control)
 			}
 			if save != "" {
-				if err := engine.SaveRoute(save, r); err != nil {
+				if err := saveRoute(save, r); err != nil {
 					return fmt.Errorf("the route is in use, but was not saved: %w", err)
 				}
 			}
@@ -140,7 +140,7 @@ or reads its configuration anew; with --save beyond that.`,
 				return routeTrouble(err, *control)
 			}
 			if save != "" {
-				if err := engine.ForgetRoute(save, r); err != nil {
+				if err := forgetRoute(save, r); err != nil {
 					return fmt.Errorf("the route has ended, but that was not saved: %w", err)
 				}
 			}
