@@ -80,6 +80,43 @@ func TestFinishMinimal(t *testing.T) {
 	})
 }
 
+// A control field that goes on, or ends early, is not complete even where it reads the
+// same: there is one way to write something.
+func TestComplete(t *testing.T) {
+	read := func(control []byte) (v uint64, complete bool) {
+		var c Coder
+		c.Read(control)
+		v = c.Bits(0, 20)
+		return v, c.Complete()
+	}
+	for _, want := range []uint64{0, 1, 0x12345, 0xffff0, 0xfffff} {
+		var c Coder
+		c.Write(nil)
+		c.Bits(want, 20)
+		control := c.Finish()
+		if v, complete := read(control); v != want || !complete {
+			t.Errorf("%x: %#x, complete %v", control, v, complete)
+		}
+		for _, more := range []string{"\x00", "\x01", "\x00\x00\x00\x00\x00\x00\x00\x00\x00"} {
+			long := append(bytes.Clone(control), more...)
+			if v, complete := read(long); v == want && complete {
+				t.Errorf("%x is complete, as %x is", long, control)
+			}
+		}
+		if n := len(control); n > 0 {
+			others := [][]byte{control[:n-1]}
+			for by := range byte(255) {
+				others = append(others, append(bytes.Clone(control[:n-1]), control[n-1]+1+by))
+			}
+			for _, other := range others {
+				if v, complete := read(other); v == want && complete {
+					t.Errorf("%x is complete, as %x is", other, control)
+				}
+			}
+		}
+	}
+}
+
 // The output follows what was there, which stays.
 func TestWriteAppends(t *testing.T) {
 	for _, before := range []string{"", "ab", "\x00\x00"} {
