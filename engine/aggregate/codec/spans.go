@@ -159,7 +159,7 @@ func (x *codec) codeBody(s *Span, p *payloadCoding) error {
 // body of its template, or of the template's base.
 func (x *codec) codeEdit(s *Span, limit int) error {
 	x.edit = model.Edit{
-		Template: x.base(s), Body: s.Body, Plan: &x.plan, Split: s.Split, Limit: limit,
+		Base: x.base(s), Body: s.Body, Plan: &x.plan, Split: s.Split, Limit: limit,
 		Elapsed: int64(int32(x.clock - x.templates.at(s.template).clock)),
 	}
 	before := x.coder.Len() + len(x.coder.Literals)

@@ -99,11 +99,11 @@ func (x *codec) codeTexts(g *Group, h Hole, k int) error {
 // for the text to be written.
 func (x *codec) codeText(own *[]byte, v uint64, counter uint8) error {
 	newest := &x.newestText[counter]
-	e := model.Edit{Template: *newest, Limit: parsers.MaxHoleText}
+	e := model.Edit{Base: *newest, Limit: parsers.MaxHoleText}
 	if !x.coder.Reading() {
 		e.Body = text(v, x.texts)
 		e.Plan = &x.plan
-		x.plan.Make(e.Template, e.Body, len(e.Body))
+		x.plan.Make(e.Base, e.Body, len(e.Body))
 	}
 	b, err := x.models.body.Code(&x.coder, x.scratch[:0], &e)
 	if err != nil {

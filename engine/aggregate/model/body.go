@@ -2,34 +2,34 @@ package model
 
 import "errors"
 
-// Body codes message bodies as edits of templates: what a body has in common
-// with its template costs next to nothing, numbers cost their distance, and the
-// rest is literal bytes: under the Text model, or plain where they look random,
-// which no model makes shorter (SPEC.md section 5). Its zero value is untaught.
+// Body codes message bodies as edits of other bodies, their bases: what a body has in
+// common with its base costs next to nothing, numbers cost their distance, and the rest
+// is literal bytes: under the Text model, or plain where they look random, which no
+// model makes shorter (SPEC.md section 5). Its zero value is untaught.
 //
-// Every half second a sensor sends these 66 bytes, each body being the template of the
+// Every half second a sensor sends these 69 bytes, each body being the base of the
 // next:
 //
 //	{"sensor":"boiler-7","n":4711,"state":"running","time":1717171717123}
 //
-// The first costs 61 bytes, without a template. The second costs 42 bits, for a counter
-// that went up by 1 and a time that came as the clock says; the tenth costs 1.7, the
-// hundredth 0.17. A time that is a millisecond off costs 12 bits then, and another word
-// in place of "running" 72. TestBodyCost measures it.
+// The first body costs 61 bytes, without a base. The first edit costs 42 bits, for a
+// counter that went up by 1 and a time that came as the clock says; the tenth costs 1.7,
+// the hundredth 0.17. A time that is a millisecond off costs 12 bits then, and another
+// word in place of "running" 72. TestBodyCost measures it.
 type Body struct {
 	text     Text
-	tail     Bit    // whether the body ends where its template has
+	tail     Bit    // whether the body ends where its base does
 	plain    [2]Bit // whether a run of literals is plain, by whether the last one was
 	wasPlain bool
 }
 
 // An Edit is what one call of Body.Code is about. All of it is borrowed for the call.
 type Edit struct {
-	Template []byte // what the body is written as a difference against; empty where nothing is alike
-	Body     []byte // writing; a reading Coder ignores it
-	Plan     *Plan  // writing: made for Template and Body
-	Elapsed  int64  // milliseconds since the template was current, by which times in it are moved on
-	Limit    int    // reading: at most so many bytes are appended
+	Base    []byte // what the body is written as a difference against; empty where nothing is alike
+	Body    []byte // writing; a reading Coder ignores it
+	Plan    *Plan  // writing: made for Base and Body
+	Elapsed int64  // milliseconds since the base was current, by which times in it are moved on
+	Limit   int    // reading: at most so many bytes are appended
 
 	// Split is an offset into Body where its writer wants to know what the bytes before
 	// it cost, such as a topic before a payload: Code sets SplitCost to that, in bits.
@@ -38,12 +38,12 @@ type Edit struct {
 	SplitCost float64
 }
 
-// ErrBody tells that a body in a frame does not fit its template or its limit: the
+// ErrBody tells that a body in a frame does not fit its base or its limit: the
 // frame is malformed, or the two ends do not remember the same.
 var ErrBody = errors.New("model: body outside its bounds")
 
 // MaxLiterals is how many literal bytes of one body a writer should leave to the Text
-// model where the template does not help; more are better left to the frame's literals
+// model where the base does not help; more are better left to the frame's literals
 // and zstd, which takes a hundredth of the time. With 256 the frames of bodies to 2 kB
 // (testdata/recorded/mqtt-mixed-50x20) are 11 % longer, with 1024 and more 0.5 % shorter.
 const MaxLiterals = 512
@@ -67,13 +67,13 @@ func advance(n number, elapsed int64) int64 {
 	return n.value
 }
 
-// Code codes a body as an edit of its template. A reading Coder appends the body to
+// Code codes a body as an edit of its base. A reading Coder appends the body to
 // dst; a writing Coder returns dst as it was, and needs a Plan. Plain bytes go to the
 // Coder's Literals, or come from there. The error is ErrBody, for a malformed frame.
 func (m *Body) Code(c *Coder, dst []byte, e *Edit) ([]byte, error) {
 	x := edition{Edit: *e, m: m, c: c, out: dst, start: len(dst)}
 	if !c.reading {
-		x.ops = e.Plan.edits(e.Template, e.Body)
+		x.ops = e.Plan.edits(e.Base, e.Body)
 		x.out, x.start = e.Body[:0], 0
 	}
 	begin, split := 0.0, 0
@@ -91,7 +91,7 @@ func (m *Body) Code(c *Coder, dst []byte, e *Edit) ([]byte, error) {
 		ok := true
 		switch op.kind {
 		case editSame: // most are, and a call for each costs a reader 5 %
-			text := e.Template[t.at : t.at+t.n]
+			text := e.Base[t.at : t.at+t.n]
 			if ok = x.room(t.n); ok && c.reading {
 				x.out = append(x.out, text...)
 			} else if ok {
@@ -123,20 +123,20 @@ type edition struct {
 	c     *Coder
 	out   []byte // what there is of the body: reading, behind dst; writing, in Body
 	start int    // where it begins in out
-	at    int    // how much of the template is behind
+	at    int    // how much of the base is behind
 	ops   []edit // writing: those to come
 	ctx   bodyContext
 }
 
 // next codes the next edit, without its literal bytes, and returns the token of the
-// template that it is about.
+// base that it is about.
 func (x *edition) next() (op edit, t token) {
-	op.kind = editEnd // a plan leaves the last one out where nothing is left of the template
+	op.kind = editEnd // a plan leaves the last one out where nothing is left of the base
 	if len(x.ops) > 0 {
 		op, x.ops = x.ops[0], x.ops[1:]
 	}
 	t.at = x.at
-	if x.at == len(x.Template) {
+	if x.at == len(x.Base) {
 		if !x.c.Bool(&x.m.tail, op.kind == editEnd) {
 			op.kind = editInsert
 		} else {
@@ -144,7 +144,7 @@ func (x *edition) next() (op edit, t token) {
 		}
 		return op, t
 	}
-	t.kind, t.n = nextToken(x.Template, x.at)
+	t.kind, t.n = nextToken(x.Base, x.at)
 	x.ctx.at = x.at
 	h := x.ctx.hash(t.kind)
 	if x.c.Bool(x.m.text.at(h), op.kind == editSame) {
@@ -159,13 +159,13 @@ func (x *edition) next() (op edit, t token) {
 // room tells whether n more bytes are inside a reader's limit.
 func (x *edition) room(n int) bool { return !x.c.reading || n <= x.Limit-(len(x.out)-x.start) }
 
-// number codes the number in place of the template's as the difference from what is
+// number codes the number in place of the base's as the difference from what is
 // expected of that.
 func (x *edition) number(t token) bool {
 	if t.kind != tokenNumber {
 		return false
 	}
-	was := parseNumber(x.Template[t.at : t.at+t.n])
+	was := parseNumber(x.Base[t.at : t.at+t.n])
 	expect := advance(was, x.Elapsed)
 	h := x.ctx.hash(t.kind) + 0x1000193
 	before := len(x.out)
@@ -187,7 +187,7 @@ func (x *edition) number(t token) bool {
 	return true
 }
 
-// literal codes bytes that come before the template's token or in its place.
+// literal codes bytes that come before the base's token or in its place.
 func (x *edition) literal(op edit, t token) bool {
 	h := x.ctx.hash(t.kind) + uint32(op.kind)<<8
 	n := int(x.m.text.Uint(x.c, h, uint64(op.n)))
@@ -276,18 +276,18 @@ func (m *Body) difference(c *Coder, ctx uint32, v int64) int64 {
 }
 
 // bodyContext tells apart the places of a body: by the last word and how many
-// tokens ago it was, or by the offset in the template where words are far between. In
+// tokens ago it was, or by the offset in the base where words are far between. In
 // {"t":21.5,"n":99} the place of 99 is "two tokens behind n", wherever in the body that
 // is, so that what was learned of a field stays with it when others before it change
 // their length.
 type bodyContext struct {
 	word  uint32   // hash of the last word
 	since uint32   // tokens behind it
-	at    int      // offset in the template
+	at    int      // offset in the base
 	last  editKind // the last edit
 }
 
-// hash returns the number of the place, for a token of the template of some kind.
+// hash returns the number of the place, for a token of the base of some kind.
 func (x *bodyContext) hash(kind tokenKind) uint32 {
 	h := x.word + x.since*0x45d9f3b
 	if x.since > 15 {

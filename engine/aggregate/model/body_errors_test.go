@@ -8,16 +8,16 @@ import (
 
 // A limit below the body's length is an error and appends nothing.
 func TestBodyLimit(t *testing.T) {
-	const template, body = `{"t":21.5,"n":99}`, `{"t":21.5,"n":100,"more":"text"}`
+	const base, body = `{"t":21.5,"n":99}`, `{"t":21.5,"n":100,"more":"text"}`
 	var c Coder
 	c.Write(nil)
-	if _, err := new(Body).Code(&c, nil, planned([]byte(template), []byte(body), 0)); err != nil {
+	if _, err := new(Body).Code(&c, nil, planned([]byte(base), []byte(body), 0)); err != nil {
 		t.Fatal(err)
 	}
 	control := c.Finish()
 	for limit := range len(body) {
 		c.Read(control)
-		got, err := new(Body).Code(&c, []byte("dst"), &Edit{Template: []byte(template), Limit: limit})
+		got, err := new(Body).Code(&c, []byte("dst"), &Edit{Base: []byte(base), Limit: limit})
 		if err != ErrBody || string(got) != "dst" {
 			t.Errorf("limit %d: %q, %v", limit, got, err)
 		}
@@ -26,7 +26,7 @@ func TestBodyLimit(t *testing.T) {
 
 // What no writer writes is an error, and appends nothing (SPEC.md section 8).
 func TestBodyErrors(t *testing.T) {
-	// kind says, at the first token of a template, what becomes of it
+	// kind says, at the first token of a base, what becomes of it
 	kind := func(m *Body, c *Coder, of tokenKind, kind editKind) (h uint32) {
 		var x bodyContext
 		h = x.hash(of)
@@ -41,10 +41,10 @@ func TestBodyErrors(t *testing.T) {
 		m.text.Uint(c, x.hash(tokenOther)+uint32(editInsert)<<8, n)
 	}
 	for _, tt := range []struct {
-		name     string
-		template string
-		forge    func(m *Body, c *Coder)
-		bad      bool
+		name  string
+		base  string
+		forge func(m *Body, c *Coder)
+		bad   bool
 	}{
 		{"a number becomes 0", "5", func(m *Body, c *Coder) {
 			m.difference(c, kind(m, c, tokenNumber, editNumber)+0x1000193, -5)
@@ -73,7 +73,7 @@ func TestBodyErrors(t *testing.T) {
 			tt.forge(m, &c)
 			c.Bool(&m.tail, true) // so that it would end well
 			c.Read(c.Finish())
-			got, err := new(Body).Code(&c, []byte("dst"), &Edit{Template: []byte(tt.template), Limit: 7})
+			got, err := new(Body).Code(&c, []byte("dst"), &Edit{Base: []byte(tt.base), Limit: 7})
 			if tt.bad && (err != ErrBody || string(got) != "dst") || !tt.bad && err != nil {
 				t.Errorf("%q, %v", got, err)
 			}

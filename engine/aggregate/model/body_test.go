@@ -26,62 +26,62 @@ func genBytes(t *rapid.T, label string) []byte {
 	return []byte(rapid.StringOfN(rapid.SampledFrom([]rune("ab1.0 ")), 0, 60, -1).Draw(t, label))
 }
 
-// genPair draws a template and a body that is often like it.
-func genPair(t *rapid.T) (template, body []byte) {
-	template = genBytes(t, "template")
+// genPair draws a base and a body that is often like it.
+func genPair(t *rapid.T) (base, body []byte) {
+	base = genBytes(t, "base")
 	if rapid.IntRange(0, 3).Draw(t, "alike") == 0 {
-		return template, genBytes(t, "body")
+		return base, genBytes(t, "body")
 	}
-	body = bytes.Clone(template)
+	body = bytes.Clone(base)
 	for range rapid.IntRange(0, 4).Draw(t, "changes") {
 		at := rapid.IntRange(0, len(body)).Draw(t, "at")
 		end := min(len(body), at+rapid.IntRange(0, 6).Draw(t, "gone"))
 		with := rapid.SliceOfN(rapid.SampledFrom([]byte("0123456789.x\xc3 ")), 0, 6).Draw(t, "with")
 		body = append(body[:at:at], append(with, body[end:]...)...)
 	}
-	return template, body
+	return base, body
 }
 
 func genElapsed(t *rapid.T) int64 {
 	return int64(int32(rapid.Uint32().Draw(t, "elapsed") >> rapid.IntRange(0, 31).Draw(t, "shift")))
 }
 
-// planned returns the edit that turns template into body, as a writer has it.
-func planned(template, body []byte, elapsed int64) *Edit {
-	e := &Edit{Template: template, Body: body, Plan: new(Plan), Elapsed: elapsed}
-	e.Plan.Make(template, body, len(body))
+// planned returns the edit that turns base into body, as a writer has it.
+func planned(base, body []byte, elapsed int64) *Edit {
+	e := &Edit{Base: base, Body: body, Plan: new(Plan), Elapsed: elapsed}
+	e.Plan.Make(base, body, len(body))
 	return e
 }
 
-// roundTrip codes body against template and back with the given models.
-func roundTrip(t tb, w, r *Body, template, body []byte, elapsed int64) (control []byte) {
+// roundTrip codes body against base and back with the given models.
+func roundTrip(t tb, w, r *Body, base, body []byte, elapsed int64) (control []byte) {
 	t.Helper()
 	var c Coder
 	c.Write(nil)
-	if got, err := w.Code(&c, []byte("dst"), planned(template, body, elapsed)); err != nil || string(got) != "dst" {
-		t.Fatalf("writing %q against %q: %q, %v", body, template, got, err)
+	if got, err := w.Code(&c, []byte("dst"), planned(base, body, elapsed)); err != nil || string(got) != "dst" {
+		t.Fatalf("writing %q against %q: %q, %v", body, base, got, err)
 	}
 	c.Bits(0x2a, 6)
 	control = c.Finish()
 	literals := c.Literals
 	c.Read(control)
 	c.Literals = literals
-	got, err := r.Code(&c, []byte("dst"), &Edit{Template: template, Elapsed: elapsed, Limit: len(body)})
+	got, err := r.Code(&c, []byte("dst"), &Edit{Base: base, Elapsed: elapsed, Limit: len(body)})
 	if len(c.Literals) != 0 {
-		t.Fatalf("%q against %q: %d literals left", body, template, len(c.Literals))
+		t.Fatalf("%q against %q: %d literals left", body, base, len(c.Literals))
 	}
 	if err != nil || string(got) != "dst"+string(body) {
-		t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
+		t.Fatalf("against %q: read %q, %v; written %q", base, got, err, body)
 	}
 	if mark := c.Bits(0, 6); mark != 0x2a {
-		t.Fatalf("%q against %q: what follows was read as %#x", body, template, mark)
+		t.Fatalf("%q against %q: what follows was read as %#x", body, base, mark)
 	}
 	return control
 }
 
 func TestBodies(t *testing.T) {
 	long := strings.Repeat("lorem ipsum 12 ", 60)
-	for _, tt := range []struct{ template, body string }{
+	for _, tt := range []struct{ base, body string }{
 		{"", ""},
 		{"", "x"},
 		{"x", ""},
@@ -101,33 +101,33 @@ func TestBodies(t *testing.T) {
 		{long, long + "x"}, {long, "x" + long}, {long, long[300:]},
 		{"", long},
 	} {
-		t.Run(fmt.Sprintf("%.20q to %.20q", tt.template, tt.body), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%.20q to %.20q", tt.base, tt.body), func(t *testing.T) {
 			for _, elapsed := range []int64{0, 1234, -5000} {
-				roundTrip(t, new(Body), new(Body), []byte(tt.template), []byte(tt.body), elapsed)
+				roundTrip(t, new(Body), new(Body), []byte(tt.base), []byte(tt.body), elapsed)
 			}
 		})
 	}
 }
 
-// Any body of any template comes back, also after others have taught the models.
+// Any body of any base comes back, also after others have taught the models.
 func TestBodyRoundTrips(t *testing.T) {
 	w, r := new(Body), new(Body)
 	rapid.Check(t, func(t *rapid.T) {
 		*w, *r = Body{}, Body{}
 		for range rapid.IntRange(1, 4).Draw(t, "bodies") {
-			template, body := genPair(t)
+			base, body := genPair(t)
 			var c Coder
 			elapsed := genElapsed(t)
 			c.Write(nil)
-			if _, err := w.Code(&c, nil, planned(template, body, elapsed)); err != nil {
+			if _, err := w.Code(&c, nil, planned(base, body, elapsed)); err != nil {
 				t.Fatal(err)
 			}
 			literals := c.Literals
 			c.Read(c.Finish())
 			c.Literals = literals
-			got, err := r.Code(&c, nil, &Edit{Template: template, Elapsed: elapsed, Limit: len(body)})
+			got, err := r.Code(&c, nil, &Edit{Base: base, Elapsed: elapsed, Limit: len(body)})
 			if err != nil || !bytes.Equal(got, body) {
-				t.Fatalf("against %q: read %q, %v; written %q", template, got, err, body)
+				t.Fatalf("against %q: read %q, %v; written %q", base, got, err, body)
 			}
 			if w.text != r.text || w.tail != r.tail || w.plain != r.plain || w.wasPlain != r.wasPlain {
 				t.Fatal("the two ends learned different things")
@@ -269,17 +269,17 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte("0.99999999999999999"), []byte("1.00000000000000000"), int64(1<<40))
 	f.Add([]byte("1717171717123"), []byte("1717171717456"), int64(1<<62))
 	w, r := new(Body), new(Body)
-	f.Fuzz(func(t *testing.T, template, body []byte, elapsed int64) {
+	f.Fuzz(func(t *testing.T, base, body []byte, elapsed int64) {
 		*w, *r = Body{}, Body{}
-		roundTrip(t, w, r, template, body, elapsed)
-		control := roundTrip(t, w, r, body, template, -elapsed)
-		if *r = (Body{}); len(template) > 0 {
+		roundTrip(t, w, r, base, body, elapsed)
+		control := roundTrip(t, w, r, body, base, -elapsed)
+		if *r = (Body{}); len(base) > 0 {
 			// Whatever the models make of it, the limit holds.
 			var c Coder
 			c.Read(control)
-			got, err := r.Code(&c, nil, &Edit{Template: body, Limit: len(template) - 1})
-			if err == nil && len(got) >= len(template) {
-				t.Fatalf("%d bytes with a limit of %d", len(got), len(template)-1)
+			got, err := r.Code(&c, nil, &Edit{Base: body, Limit: len(base) - 1})
+			if err == nil && len(got) >= len(base) {
+				t.Fatalf("%d bytes with a limit of %d", len(got), len(base)-1)
 			}
 		}
 	})
@@ -290,11 +290,11 @@ func FuzzBodyRead(f *testing.F) {
 	f.Add([]byte("n=5 t=1717171717123"), []byte("\x12\x34\x56\x78"), uint16(100))
 	f.Add([]byte("999999999999999999"), []byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff"), uint16(1000))
 	m := new(Body)
-	f.Fuzz(func(t *testing.T, template, control []byte, limit uint16) {
+	f.Fuzz(func(t *testing.T, base, control []byte, limit uint16) {
 		*m = Body{}
 		var c Coder
 		c.Read(control)
-		got, err := m.Code(&c, []byte("dst"), &Edit{Template: template, Elapsed: 12345, Limit: int(limit)})
+		got, err := m.Code(&c, []byte("dst"), &Edit{Base: base, Elapsed: 12345, Limit: int(limit)})
 		switch {
 		case err != nil && string(got) != "dst":
 			t.Fatalf("%q beside %v", got, err)
@@ -316,7 +316,7 @@ func TestBodyAllocates(t *testing.T) {
 	write := func() {
 		c.Write(buf[:0])
 		p.Make(old, new, len(new))
-		_, _ = m.Code(&c, nil, &Edit{Template: old, Body: new, Plan: &p, Elapsed: 500})
+		_, _ = m.Code(&c, nil, &Edit{Base: old, Body: new, Plan: &p, Elapsed: 500})
 		buf = c.Finish()
 	}
 	if n := testing.AllocsPerRun(100, write); n != 0 {
@@ -326,7 +326,7 @@ func TestBodyAllocates(t *testing.T) {
 	dst := make([]byte, 0, 1<<10)
 	if n := testing.AllocsPerRun(100, func() {
 		c.Read(control)
-		_, _ = m.Code(&c, dst, &Edit{Template: old, Elapsed: 500, Limit: cap(dst)})
+		_, _ = m.Code(&c, dst, &Edit{Base: old, Elapsed: 500, Limit: cap(dst)})
 	}); n != 0 {
 		t.Errorf("reading allocates %g times", n)
 	}
@@ -342,7 +342,7 @@ func BenchmarkBody(b *testing.B) {
 		for b.Loop() {
 			c.Write(buf[:0])
 			p.Make(old, new, len(new))
-			_, _ = m.Code(&c, nil, &Edit{Template: old, Body: new, Plan: &p, Elapsed: 500})
+			_, _ = m.Code(&c, nil, &Edit{Base: old, Body: new, Plan: &p, Elapsed: 500})
 		}
 	})
 	b.Run("read", func(b *testing.B) {
@@ -364,7 +364,7 @@ func BenchmarkBody(b *testing.B) {
 				b.StartTimer()
 			}
 			c.Read(controls[i%n])
-			if got, err := r.Code(&c, dst, &Edit{Template: old, Elapsed: 500, Limit: cap(dst)}); err != nil || len(got) != len(new) {
+			if got, err := r.Code(&c, dst, &Edit{Base: old, Elapsed: 500, Limit: cap(dst)}); err != nil || len(got) != len(new) {
 				b.Fatal(len(got), err)
 			}
 		}

@@ -29,14 +29,14 @@ type Coder struct {
 	lo, hi  uint64 // the current interval, both ends inclusive: all that could still follow
 	x       uint64 // reading: the next bytes of input, between lo and hi for well-formed input
 	buf     []byte // writing: the output; reading: the rest of the input, borrowed
-	base    int    // writing: length of buf at Write
+	kept    int    // writing: length of buf at Write
 	over    int    // reading: bytes past the end
 }
 
 // Write makes c a writing Coder that appends to dst, which it owns until Finish.
 // Nothing is kept of what c was before.
 func (c *Coder) Write(dst []byte) {
-	*c = Coder{hi: math.MaxUint64, buf: dst, base: len(dst)}
+	*c = Coder{hi: math.MaxUint64, buf: dst, kept: len(dst)}
 }
 
 // Read makes c a reading Coder over the control field src, borrowed until the last
@@ -99,11 +99,11 @@ func (c *Coder) Complete() bool {
 // between them. It is the only place here that uses floating point; nothing written
 // depends on it.
 func (c *Coder) Cost() float64 {
-	return float64(len(c.buf)-c.base)*8 + 64 - math.Log2(float64(c.hi-c.lo)+1)
+	return float64(len(c.buf)-c.kept)*8 + 64 - math.Log2(float64(c.hi-c.lo)+1)
 }
 
 // Len returns the bytes written so far, without those that Finish adds.
-func (c *Coder) Len() int { return len(c.buf) - c.base }
+func (c *Coder) Len() int { return len(c.buf) - c.kept }
 
 // split codes one decision whose probability of being 1 is p / 2^22, 0 < p < 2^22: a 1
 // keeps the lower part of the interval, a 0 the upper, and neither is ever empty. Where

@@ -47,18 +47,18 @@ func Noise(b []byte) bool {
 }
 
 // random tells whether what is left of a body looks random, and what is left of
-// the template neither begins nor ends like it, as it would where only a field is
-// new: then there is nothing to look for. Eight bytes none of which is the same are
-// as likely as 97 % where both are random.
-func random(template, body []byte) bool {
+// the base neither begins nor ends like it, as it would where only a field is
+// new: then there is nothing to look for. Two bodies of random bytes have none of their
+// first eight in common 97 times in a hundred.
+func random(base, body []byte) bool {
 	const ends = 8
 	if len(body) < leastNoise {
 		return false
 	}
-	for i := range min(ends, len(template)) {
-		if template[i] == body[i] {
+	for i := range min(ends, len(base)) {
+		if base[i] == body[i] {
 			return false
 		}
 	}
-	return !bytes.HasSuffix(template, body[len(body)-ends/2:]) && Noise(body)
+	return !bytes.HasSuffix(base, body[len(body)-ends/2:]) && Noise(body)
 }

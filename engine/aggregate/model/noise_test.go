@@ -85,20 +85,20 @@ func TestNoise(t *testing.T) {
 	}
 }
 
-// Random bytes cost what they are and little more, with a template or without,
+// Random bytes cost what they are and little more, with a base or without,
 // and what is known before them nothing.
 func TestNoiseCost(t *testing.T) {
 	source := rand.NewChaCha8([32]byte{4})
 	w, r := new(Body), new(Body)
 	head := "site/line 7/data: "
-	template, took, size := []byte(nil), 0, 0
+	base, took, size := []byte(nil), 0, 0
 	const bodies = 400
 	for i := range bodies {
 		body := make([]byte, len(head)+20+i%100)
 		source.Read(body[copy(body, head):])
 		var c Coder
 		c.Write(nil)
-		if _, err := w.Code(&c, nil, planned(template, body, 0)); err != nil {
+		if _, err := w.Code(&c, nil, planned(base, body, 0)); err != nil {
 			t.Fatal(err)
 		}
 		control, literals := c.Finish(), c.Literals
@@ -106,18 +106,18 @@ func TestNoiseCost(t *testing.T) {
 		size += len(body) - len(head)
 		c.Read(control)
 		c.Literals = literals
-		if got, err := r.Code(&c, nil, &Edit{Template: template, Limit: len(body)}); err != nil || !bytes.Equal(got, body) {
+		if got, err := r.Code(&c, nil, &Edit{Base: base, Limit: len(body)}); err != nil || !bytes.Equal(got, body) {
 			t.Fatalf("read %x, %v; written %x", got, err, body)
 		}
 		if len(literals) > 0 { // one less is an error
 			var x Body
 			c.Read(control)
 			c.Literals = literals[1:]
-			if _, err := x.Code(&c, nil, &Edit{Template: template, Limit: len(body)}); err == nil && i == 0 {
+			if _, err := x.Code(&c, nil, &Edit{Base: base, Limit: len(body)}); err == nil && i == 0 {
 				t.Error("nothing said about a literal that is missing")
 			}
 		}
-		template = body
+		base = body
 	}
 	t.Logf("%d bytes for %d that look random", took, size)
 	if took > size+3*bodies {

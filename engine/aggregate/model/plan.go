@@ -2,56 +2,56 @@ package model
 
 import "bytes"
 
-// A Plan is how a writer turns a template into a body, as edits of tokens. A reader has
+// A Plan is how a writer turns a base into a body, as edits of tokens. A reader has
 // none: how good a plan is changes what a frame costs, and not what it means. Its zero
 // value is empty; it keeps its arrays from one Make to the next.
 //
-//	template  {"t":21.5,"state":"running"}
-//	body      {"t":21.4,"state":"idle now"}
-//	edits     {"t": is the same, 21.4 a number for 21.5, ,"state":" the same, idle replaces
-//	          running, a blank and now are inserted, "} is the same
+//	base   {"t":21.5,"state":"running"}
+//	body   {"t":21.4,"state":"idle now"}
+//	edits  {"t": is the same, 21.4 a number for 21.5, ,"state":" the same, idle replaces
+//	       running, a blank and now are inserted, "} is the same
 type Plan struct {
 	ops      []edit
-	old, new []token // of the template and of the body
+	old, new []token // of the base and of the body
 	made     bool
-	template int // the lengths of both, by which a plan for others is told
+	base     int // the lengths of both, by which a plan for others is told
 	body     int
 }
 
-// An editKind says what becomes of a token of the template; SPEC.md 5.2 has their
+// An editKind says what becomes of a token of the base; SPEC.md 5.2 has their
 // numbers.
 type editKind uint8
 
 const (
 	editSame    editKind = iota // it is a token of the body, too
 	editNumber                  // both tokens are numbers: the difference follows
-	editReplace                 // the template's token gives way to literal bytes
-	editInsert                  // literal bytes before the template's token
-	editDelete                  // the template's token is left out
-	editEnd                     // the body ends here, whatever the template has left
+	editReplace                 // the base's token gives way to literal bytes
+	editInsert                  // literal bytes before the base's token
+	editDelete                  // the base's token is left out
+	editEnd                     // the body ends here, whatever the base has left
 )
 
-// An edit is one step from a template to a body.
+// An edit is one step from a base to a body.
 type edit struct {
 	kind editKind
 	n    int // literal bytes
 }
 
-// Make works out the edits that turn template into body, both borrowed for the call,
+// Make works out the edits that turn base into body, both borrowed for the call,
 // and returns how many literal bytes they have, without those at the end that look
 // random. It gives up at more than limit of them: it returns what it had by then, and
 // the plan is not made.
-func (p *Plan) Make(template, body []byte, limit int) (literals int) {
-	p.made, p.template, p.body = false, len(template), len(body)
+func (p *Plan) Make(base, body []byte, limit int) (literals int) {
+	p.made, p.base, p.body = false, len(base), len(body)
 	p.ops = p.ops[:0]
-	if random(template, body) {
+	if random(base, body) {
 		p.ops = append(p.ops, edit{editInsert, len(body)}, edit{editEnd, 0})
 		p.made = true
 		return 0
 	}
-	p.old = tokens(p.old[:0], template)
+	p.old = tokens(p.old[:0], base)
 	p.new = tokens(p.new[:0], body)
-	s := planning{Plan: p, template: template, body: body, patience: meetPatience + 2*len(p.new)}
+	s := planning{Plan: p, base: base, body: body, patience: meetPatience + 2*len(p.new)}
 	for s.i < len(p.old) && s.j < len(p.new) {
 		if s.same(s.i, s.j) {
 			s.step(editSame, 0)
@@ -72,28 +72,28 @@ func (p *Plan) Make(template, body []byte, limit int) (literals int) {
 	return s.literals
 }
 
-// Made tells whether the plan has the edits for the template and the body that Make
+// Made tells whether the plan has the edits for the base and the body that Make
 // was last given.
 func (p *Plan) Made() bool { return p.made }
 
-// edits returns the plan for a template and a body. Without one, a frame would be
+// edits returns the plan for a base and a body. Without one, a frame would be
 // written that says something else: no input leads there, only a wrong call.
-func (p *Plan) edits(template, body []byte) []edit {
-	if p == nil || !p.made || p.template != len(template) || p.body != len(body) {
+func (p *Plan) edits(base, body []byte) []edit {
+	if p == nil || !p.made || p.base != len(base) || p.body != len(body) {
 		panic("model: a body is written without its plan")
 	}
 	return p.ops
 }
 
-// A planning is a Make under way: tokens before i of the template and before j of the
+// A planning is a Make under way: tokens before i of the base and before j of the
 // body are dealt with.
 type planning struct {
 	*Plan
-	template, body []byte
-	i, j           int
-	literals       int // bytes so far
-	lost           int // differences behind which nothing was found to agree
-	patience       int // comparisons that meet may still make
+	base, body []byte
+	i, j       int
+	literals   int // bytes so far
+	lost       int // differences behind which nothing was found to agree
+	patience   int // comparisons that meet may still make
 }
 
 // emit adds an edit; insertions that follow one another are one.
@@ -113,23 +113,23 @@ func (s *planning) step(kind editKind, n int) {
 	s.j++
 }
 
-// same tells whether a token of the template is the same as one of the body.
+// same tells whether a token of the base is the same as one of the body.
 func (s *planning) same(i, j int) bool {
-	return s.old[i].n == s.new[j].n && bytes.Equal(s.old[i].of(s.template), s.new[j].of(s.body))
+	return s.old[i].n == s.new[j].n && bytes.Equal(s.old[i].of(s.base), s.new[j].of(s.body))
 }
 
-// differ adds the edits for tokens that are not the same, up to where template and
+// differ adds the edits for tokens that are not the same, up to where base and
 // body agree again.
 func (s *planning) differ() {
 	old, new := s.old[s.i], s.new[s.j]
-	numbers := old.kind == tokenNumber && new.kind == tokenNumber && alike(old.of(s.template), new.of(s.body))
+	numbers := old.kind == tokenNumber && new.kind == tokenNumber && alike(old.of(s.base), new.of(s.body))
 	if numbers && s.goesOn() {
 		s.step(editNumber, 0)
 		return
 	}
 	a, b := -1, 0
 	if s.lost < lostLimit {
-		if random(s.template[old.at:], s.body[new.at:]) {
+		if random(s.base[old.at:], s.body[new.at:]) {
 			rest := len(s.body) - new.at
 			s.emit(editInsert, rest)
 			s.literals -= rest
@@ -160,7 +160,7 @@ func (s *planning) differ() {
 	}
 }
 
-// goesOn tells whether template and body are alike behind a number: their next
+// goesOn tells whether base and body are alike behind a number: their next
 // tokens are the same, or both are numbers, or both end.
 func (s *planning) goesOn() bool {
 	i, j := s.i+1, s.j+1
@@ -187,7 +187,7 @@ const (
 	lostLimit = 8
 )
 
-// meet looks for the nearest pair of places, a tokens on in the template and b
+// meet looks for the nearest pair of places, a tokens on in the base and b
 // in the body, from which they agree again: in a token of three bytes, or in two
 // tokens, or up to the end of both. It returns -1 when there is none near.
 func (s *planning) meet() (a, b int) {

@@ -10,15 +10,15 @@ import (
 // describe returns what a plan does: tokens that stay as they are, and in brackets
 // [#] for a number, [old>new] for a replacement, [+new] for an insertion, [-old] for a
 // deletion and [end].
-func describe(p *Plan, template, body string) string {
+func describe(p *Plan, base, body string) string {
 	var b strings.Builder
-	old := tokens(nil, []byte(template))
+	old := tokens(nil, []byte(base))
 	done := 0 // of the body
 	take := func(n int) string { done += n; return body[done-n : done] }
 	for _, e := range p.ops {
 		text := ""
 		if len(old) > 0 {
-			text = template[old[0].at : old[0].at+old[0].n]
+			text = base[old[0].at : old[0].at+old[0].n]
 		}
 		switch e.kind {
 		case editSame:
@@ -48,15 +48,15 @@ func TestPlan(t *testing.T) {
 	// 24 random bytes, none of them ASCII, so that they are one word
 	const noise = "\x92\xe4\xb7\xcb\x85\xfa\xa1\xdd\xf6\x8f\x98\xc3\xae\xd0\xb9\xe2\x81\xcc\x97\xa5\xff\x8a\xd3\xbe"
 	for _, tt := range []struct {
-		rule           string
-		template, body string
-		want           string
-		literals       int
+		rule       string
+		base, body string
+		want       string
+		literals   int
 	}{
 		{"nothing of nothing", "", "", "", 0},
-		{"without a template all is inserted", "", "abc", "[+abc]", 3},
+		{"without a base all is inserted", "", "abc", "[+abc]", 3},
 		{"what is the same stays", "abc 1", "abc 1", "abc 1", 0},
-		{"a template that goes on ends", "abc,", "abc", "abc[end]", 0},
+		{"a base that goes on ends", "abc,", "abc", "abc[end]", 0},
 		{"a body that is empty ends at once", "abc", "", "[end]", 0},
 		{"a body that goes on is inserted", "abc", "abc,x", "abc[+,x]", 2},
 		{"a number behind which all ends", "n=5", "n=6", "n=[#]", 0},
@@ -80,25 +80,25 @@ func TestPlan(t *testing.T) {
 	} {
 		t.Run(tt.rule, func(t *testing.T) {
 			p := new(Plan)
-			literals := p.Make([]byte(tt.template), []byte(tt.body), len(tt.body))
-			if got := describe(p, tt.template, tt.body); got != tt.want || literals != tt.literals || !p.Made() {
-				t.Errorf("%q to %q: %s with %d literals, want %s with %d", tt.template, tt.body, got, literals, tt.want, tt.literals)
+			literals := p.Make([]byte(tt.base), []byte(tt.body), len(tt.body))
+			if got := describe(p, tt.base, tt.body); got != tt.want || literals != tt.literals || !p.Made() {
+				t.Errorf("%q to %q: %s with %d literals, want %s with %d", tt.base, tt.body, got, literals, tt.want, tt.literals)
 			}
 		})
 	}
 }
 
-// How far a plan looks for where template and body agree again, and how long.
+// How far a plan looks for where base and body agree again, and how long.
 func TestPlanBounds(t *testing.T) {
 	commas, colons := strings.Repeat(",", 100), strings.Repeat(";", 100)
 	long := strings.Repeat(".", 2000)
 	for _, tt := range []struct {
-		rule           string
-		template, body string
-		literals       int
+		rule       string
+		base, body string
+		literals   int
 	}{
-		{"reach, in the template", commas[:meetReach] + "abc", "abc", 0},
-		{"past reach, in the template", commas[:meetReach+1] + "abc", "abc", 3},
+		{"reach, in the base", commas[:meetReach] + "abc", "abc", 0},
+		{"past reach, in the base", commas[:meetReach+1] + "abc", "abc", 3},
 		{"reach, in the body", "abc", commas[:meetReach] + "abc", meetReach},
 		{"past reach, in the body", "abc", commas[:meetReach+1] + "abc", meetReach + 1 + 3},
 		// abc is in reach after 2 differences, or after 3
@@ -110,7 +110,7 @@ func TestPlanBounds(t *testing.T) {
 	} {
 		t.Run(tt.rule, func(t *testing.T) {
 			p := new(Plan)
-			if got := p.Make([]byte(tt.template), []byte(tt.body), len(tt.body)); got != tt.literals {
+			if got := p.Make([]byte(tt.base), []byte(tt.body), len(tt.body)); got != tt.literals {
 				t.Errorf("%d literals, want %d", got, tt.literals)
 			}
 		})
@@ -119,10 +119,10 @@ func TestPlanBounds(t *testing.T) {
 
 // A plan is given up at the first literal past its limit.
 func TestPlanGivenUp(t *testing.T) {
-	const template, body = "a=12345678,b", "a=abcdefgh,c"
+	const base, body = "a=12345678,b", "a=abcdefgh,c"
 	for limit := range 12 {
 		p := new(Plan)
-		literals := p.Make([]byte(template), []byte(body), limit)
+		literals := p.Make([]byte(base), []byte(body), limit)
 		want := 9
 		if limit < 8 {
 			want = 8 // the second difference is not looked at
@@ -135,10 +135,10 @@ func TestPlanGivenUp(t *testing.T) {
 
 // The plan in Plan's comment.
 func TestPlanExample(t *testing.T) {
-	const template, body = `{"t":21.5,"state":"running"}`, `{"t":21.4,"state":"idle now"}`
+	const base, body = `{"t":21.5,"state":"running"}`, `{"t":21.4,"state":"idle now"}`
 	p := new(Plan)
-	p.Make([]byte(template), []byte(body), len(body))
-	if got, want := describe(p, template, body), `{"t":[#],"state":"[running>idle][+ now]"}`; got != want {
+	p.Make([]byte(base), []byte(body), len(body))
+	if got, want := describe(p, base, body), `{"t":[#],"state":"[running>idle][+ now]"}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
@@ -166,7 +166,7 @@ func TestPlanAgain(t *testing.T) {
 			p.Make(old, new1, len(new1))
 			var c Coder
 			c.Write(nil)
-			if _, err := new(Body).Code(&c, nil, &Edit{Template: old, Body: new1, Plan: p}); err != nil {
+			if _, err := new(Body).Code(&c, nil, &Edit{Base: old, Body: new1, Plan: p}); err != nil {
 				t.Fatal(err)
 			}
 			c.Bits(0x2a, 6)
@@ -184,11 +184,11 @@ func TestPlanMissing(t *testing.T) {
 	given := new(Plan)
 	given.Make(old, body, 2)
 	for name, e := range map[string]*Edit{
-		"none":             {Template: old, Body: body},
-		"empty":            {Template: old, Body: body, Plan: new(Plan)},
-		"given up":         {Template: old, Body: body, Plan: given},
-		"another body":     {Template: old, Body: old[1:], Plan: made},
-		"another template": {Template: old[1:], Body: body, Plan: made},
+		"none":         {Base: old, Body: body},
+		"empty":        {Base: old, Body: body, Plan: new(Plan)},
+		"given up":     {Base: old, Body: body, Plan: given},
+		"another body": {Base: old, Body: old[1:], Plan: made},
+		"another base": {Base: old[1:], Body: body, Plan: made},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -21,16 +21,16 @@ import (
 //	members M 1011           Members.Code with the M-th Members
 //	byte SET C C C V         Text.Byte under three contexts
 //	number C V               Text.Uint under a context
-//	body MS "old" "new"      Body.Code, MS milliseconds after the template
+//	body MS "old" "new"      Body.Code, MS milliseconds after the base
 type op struct {
-	verb           string
-	model          uint64 // M, N, SET
-	v              uint64
-	ctx            [3]uint32
-	list           []int64
-	present        []bool
-	template, body []byte
-	elapsed        int64
+	verb       string
+	model      uint64 // M, N, SET
+	v          uint64
+	ctx        [3]uint32
+	list       []int64
+	present    []bool
+	base, body []byte
+	elapsed    int64
 }
 
 // taught holds the models that scripts use, all untaught at first.
@@ -78,10 +78,10 @@ func (o op) run(c *Coder, m *taught, limit int) (op, error) {
 		o.v = m.text.Uint(c, o.ctx[0], o.v)
 	case "body":
 		var out []byte
-		e := Edit{Template: o.template, Elapsed: o.elapsed, Limit: limit}
+		e := Edit{Base: o.base, Elapsed: o.elapsed, Limit: limit}
 		if !c.Reading() {
 			e.Body, e.Plan = o.body, new(Plan)
-			e.Plan.Make(o.template, o.body, len(o.body))
+			e.Plan.Make(o.base, o.body, len(o.body))
 		}
 		out, err = m.body.Code(c, nil, &e)
 		if c.Reading() {
@@ -122,7 +122,7 @@ func (o op) String() string {
 	case "number":
 		fmt.Fprintf(&b, " %d %d", o.ctx[0], o.v)
 	case "body":
-		fmt.Fprintf(&b, " %d %s %s", o.elapsed, strconv.Quote(string(o.template)), strconv.Quote(string(o.body)))
+		fmt.Fprintf(&b, " %d %s %s", o.elapsed, strconv.Quote(string(o.base)), strconv.Quote(string(o.body)))
 	default:
 		fmt.Fprintf(&b, " %d %d", o.model, o.v)
 	}
@@ -142,12 +142,12 @@ func parseOp(line string) (o op, err error) {
 		if err != nil {
 			return fail(err)
 		}
-		template, _ := strconv.Unquote(old)
+		base, _ := strconv.Unquote(old)
 		body, err := strconv.Unquote(strings.TrimSpace(rest[len(old):]))
 		if err != nil {
 			return fail(err)
 		}
-		o.template, o.body = []byte(template), []byte(body)
+		o.base, o.body = []byte(base), []byte(body)
 		return o, nil
 	}
 	f := strings.Fields(rest)
@@ -314,7 +314,7 @@ var genOp = rapid.Custom(func(t *rapid.T) op {
 		o.ctx[0] = rapid.Uint32().Draw(t, "context")
 		o.v = anyNumber(t, "value")
 	case "body":
-		o.template, o.body = genPair(t)
+		o.base, o.body = genPair(t)
 		o.elapsed = genElapsed(t)
 	}
 	return o
