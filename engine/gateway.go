@@ -23,13 +23,26 @@ import (
 	"sheaf/tunnel"
 )
 
-// A Port is where packets come from and go to.
+// A Port is where IP packets come from and go to: a netstack.TUN or netstack.Stack.
+// One goroutine may read while others write.
 type Port interface {
-	// Read fills bufs with packets, at least one, and sizes with their lengths.
+	// Read waits until there is a packet, fills bufs[i][:sizes[i]] for i < n and
+	// returns n. bufs and sizes have BatchSize elements, each of bufs room for the
+	// longest packet; they are borrowed until Read returns. After Close the error is
+	// or wraps os.ErrClosed. Any other error means that the port is of no more use.
 	Read(bufs [][]byte, sizes []int) (n int, err error)
-	// Write takes packets, borrowed for the call.
+
+	// Write hands packets on, in order, and waits where it must. They are borrowed
+	// until Write returns and not modified. A packet that is refused does not hold
+	// up those after it; the error is then that of the first one refused. After
+	// Close the error is or wraps os.ErrClosed.
 	Write(packets [][]byte) error
+
+	// BatchSize is the greatest n that Read returns, and the best number of packets
+	// for a Write. It does not change.
 	BatchSize() int
+
+	// Close ends the port; a Read that waits returns.
 	Close() error
 }
 

@@ -13,9 +13,9 @@
 //	       v              |                           v                 |
 //	                       the engine: batches of IP packets
 //
-// Both are a [Port]: packets are read and written in batches, each packet whole,
-// starting with its IP header. Who writes faster than the other side takes, waits;
-// a Stack drops only answers to stray packets for want of room (see link.go).
+// Both are a Port of the engine: packets are read and written in batches, each packet
+// whole, starting with its IP header. Who writes faster than the other side takes, waits;
+// a Stack drops only answers to stray packets for want of room (see endpoint.go).
 //
 // # TUN
 //
@@ -60,32 +60,3 @@ const MaxPacket = 65535
 // DefaultMTU is the MTU in bytes where the configuration names none. It does not
 // depend on the path between the gateways, since lanes are streams.
 const DefaultMTU = 1500
-
-// A Port is a source and sink of IP packets. One goroutine may read while others
-// write.
-type Port interface {
-	// Read waits until there is a packet, fills bufs[i][:sizes[i]] for i < n and
-	// returns n. bufs and sizes have BatchSize elements, each of bufs at least
-	// MaxPacket bytes; they are borrowed until Read returns. After Close the error
-	// is or wraps os.ErrClosed. Any other error means that the port is of no more
-	// use.
-	Read(bufs [][]byte, sizes []int) (n int, err error)
-
-	// Write hands packets on, in order, and waits where it must. They are borrowed
-	// until Write returns and not modified. A packet that is refused does not hold
-	// up those after it; the error is then that of the first one refused. After
-	// Close the error is or wraps os.ErrClosed.
-	Write(packets [][]byte) error
-
-	// BatchSize is the greatest n that Read returns, and the best number of packets
-	// for a Write. It does not change.
-	BatchSize() int
-
-	// Close ends the port; a Read that waits returns.
-	Close() error
-}
-
-var (
-	_ Port = (*TUN)(nil)
-	_ Port = (*Stack)(nil)
-)

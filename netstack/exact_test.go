@@ -27,7 +27,7 @@ import (
 
 // readPackets reads until there are n packets that keep accepts, and returns
 // copies.
-func readPackets(t *testing.T, p Port, n int, keep func([]byte) bool) [][]byte {
+func readPackets(t *testing.T, p port, n int, keep func([]byte) bool) [][]byte {
 	t.Helper()
 	bufs, sizes := buffers(p)
 	var got [][]byte
@@ -230,7 +230,7 @@ func bulk(t *testing.T, offload bool, mss int) {
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
 	t.Cleanup(func() { d.Close(); s.Close() })
-	seen := &checkedPort{Port: d, t: t, mtu: d.MTU()}
+	seen := &checkedPort{port: d, t: t, mtu: d.mtu}
 	running.Go(func() { pump(seen, s) })
 	running.Go(func() { pump(s, d) })
 
@@ -268,14 +268,14 @@ func bulk(t *testing.T, offload bool, mss int) {
 
 // checkedPort checks that what is read are finished packets.
 type checkedPort struct {
-	Port
+	port
 	t    *testing.T
 	mtu  int
 	most atomic.Int64
 }
 
 func (p *checkedPort) Read(bufs [][]byte, sizes []int) (int, error) {
-	n, err := p.Port.Read(bufs, sizes)
+	n, err := p.port.Read(bufs, sizes)
 	p.most.Store(max(p.most.Load(), int64(n)))
 	for i := range n {
 		b := bufs[i][:sizes[i]]

@@ -13,18 +13,15 @@ import (
 // An Unreachable says why a packet cannot be delivered.
 type Unreachable uint8
 
-// The reasons, with their codes in RFC 792, 1812 section 5.2.7.1 and 4443
-// section 3.1.
+// The reasons, with their codes in RFC 792 and RFC 4443 section 3.1.
 const (
-	NoRoute    Unreachable = iota // net unreachable, 0; no route to destination, 0
-	NoHost                        // host unreachable, 1; address unreachable, 3
-	NoPort                        // port unreachable, 3; port unreachable, 4
-	Prohibited                    // administratively prohibited, 13; the same, 1
+	NoRoute Unreachable = iota // net unreachable, 0; no route to destination, 0
+	NoHost                     // host unreachable, 1; address unreachable, 3
 )
 
 var (
-	codes4 = [...]byte{NoRoute: 0, NoHost: 1, NoPort: 3, Prohibited: 13}
-	codes6 = [...]byte{NoRoute: 0, NoHost: 3, NoPort: 4, Prohibited: 1}
+	codes4 = [...]byte{NoRoute: 0, NoHost: 1}
+	codes6 = [...]byte{NoRoute: 0, NoHost: 3}
 )
 
 const (
@@ -34,7 +31,6 @@ const (
 	icmpTTL         = 64
 	icmpTOS         = 0xC0 // RFC 1812 section 4.3.2.5: internetwork control
 	typeUnreachable = 3    // ICMPv4
-	codeFragment    = 4    // fragmentation needed
 )
 
 // AppendUnreachable appends the ICMP or ICMPv6 packet with which the router from
@@ -44,36 +40,18 @@ const (
 // for one host, malformed, or not of from's family. packet is borrowed. How often
 // errors are sent is up to the caller.
 func AppendUnreachable(dst, packet []byte, reason Unreachable, from netip.Addr) []byte {
-	if int(reason) >= len(codes4) || !answerable(packet, from, false) {
+	if int(reason) >= len(codes4) || !answerable(packet, from) {
 		return nil
 	}
 	if from.Is4() {
-		return appendICMPv4(dst, packet, typeUnreachable, codes4[reason], 0, from)
+		return appendICMPv4(dst, packet, codes4[reason], from)
 	}
-	return appendICMPv6(dst, packet, byte(header.ICMPv6DstUnreachable), codes6[reason], 0, from)
-}
-
-// AppendTooBig appends the ICMP or ICMPv6 packet with which the router from tells
-// the sender of packet that only mtu bytes can pass (RFC 1191 section 4, RFC 4443
-// section 3.2), and returns the extended buffer. It returns nil if none may be
-// sent, as with AppendUnreachable, except that IPv6 multicasts are answered; and
-// for an IPv4 packet that may be fragmented. packet is borrowed.
-func AppendTooBig(dst, packet []byte, mtu int, from netip.Addr) []byte {
-	if mtu < 0 || !answerable(packet, from, true) {
-		return nil
-	}
-	if from.Is6() {
-		return appendICMPv6(dst, packet, byte(header.ICMPv6PacketTooBig), 0, uint32(mtu), from)
-	}
-	if packet[6]&0x40 == 0 {
-		return nil
-	}
-	return appendICMPv4(dst, packet, typeUnreachable, codeFragment, uint32(min(mtu, MaxPacket)), from)
+	return appendICMPv6(dst, packet, codes6[reason], from)
 }
 
 // answerable reports whether an error from the address may be sent for packet:
 // RFC 1122 section 3.2.2, RFC 1812 section 4.3.2.7, RFC 4443 section 2.4 (e).
-func answerable(packet []byte, from netip.Addr, tooBig bool) bool {
+func answerable(packet []byte, from netip.Addr) bool {
 	var h ip.Header
 	if h.Parse(packet) != nil || !from.IsValid() || from.Is4In6() || from.Is4() != (h.Version == 4) || h.Fragment == ip.Later {
 		return false
@@ -81,8 +59,7 @@ func answerable(packet []byte, from netip.Addr, tooBig bool) bool {
 	if src := h.Src(); !oneHost(src) || src.IsLoopback() || isError(&h) {
 		return false
 	}
-	dst := h.Dst()
-	return oneHost(dst) || tooBig && dst.Is6() && dst.IsMulticast()
+	return oneHost(h.Dst())
 }
 
 // oneHost reports whether an address can be that of one host. Broadcast addresses
@@ -165,9 +142,9 @@ func isEcho(h *ip.Header) bool {
 		h.Version == 6 && h.Proto == ip.ICMPv6 && message[0] == byte(header.ICMPv6EchoRequest)
 }
 
-// appendICMPv4 writes the header, the type and code, rest as the second word and
-// as much of packet as may be quoted.
-func appendICMPv4(dst, packet []byte, kind, code byte, rest uint32, from netip.Addr) []byte {
+// appendICMPv4 writes the IP header, that of the message with its code, and as much
+// of packet as may be quoted.
+func appendICMPv4(dst, packet []byte, code byte, from netip.Addr) []byte {
 	quote := packet[:min(len(packet), maxICMPv4-ip.MinIPv4-lenICMP)]
 	n := len(dst)
 	src := from.As4()
@@ -176,8 +153,7 @@ func appendICMPv4(dst, packet []byte, kind, code byte, rest uint32, from netip.A
 		icmpTTL, ip.ICMP, 0, 0)
 	dst = append(dst, src[:]...)
 	dst = append(dst, packet[12:16]...)
-	dst = append(dst, kind, code, 0, 0)
-	dst = binary.BigEndian.AppendUint32(dst, rest)
+	dst = append(dst, typeUnreachable, code, 0, 0, 0, 0, 0, 0)
 	dst = append(dst, quote...)
 	p := dst[n:]
 	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
@@ -187,7 +163,7 @@ func appendICMPv4(dst, packet []byte, kind, code byte, rest uint32, from netip.A
 }
 
 // appendICMPv6 does the same for IPv6, where the checksum covers the addresses.
-func appendICMPv6(dst, packet []byte, kind, code byte, rest uint32, from netip.Addr) []byte {
+func appendICMPv6(dst, packet []byte, code byte, from netip.Addr) []byte {
 	quote := packet[:min(len(packet), maxICMPv6-ip.MinIPv6-lenICMP)]
 	n := len(dst)
 	src := from.As16()
@@ -196,8 +172,7 @@ func appendICMPv6(dst, packet []byte, kind, code byte, rest uint32, from netip.A
 	dst = append(dst, ip.ICMPv6, icmpTTL)
 	dst = append(dst, src[:]...)
 	dst = append(dst, packet[8:24]...)
-	dst = append(dst, kind, code, 0, 0)
-	dst = binary.BigEndian.AppendUint32(dst, rest)
+	dst = append(dst, byte(header.ICMPv6DstUnreachable), code, 0, 0, 0, 0, 0, 0)
 	dst = append(dst, quote...)
 	p := dst[n:]
 	var tail [8]byte // of the pseudo-header, RFC 8200 section 8.1

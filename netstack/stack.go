@@ -53,12 +53,12 @@ type StackStats struct {
 // A Stack is a TCP/IP stack of the gateway's own. Its methods may be called at
 // the same time, except that one goroutine at a time reads.
 type Stack struct {
-	buffer int
-	own    map[netip.Addr]bool
-	first  [2]netip.Addr // the first own address: IPv4, IPv6
-	link   *link
-	stack  *stack.Stack
-	syns   *tcp.Forwarder
+	buffer   int
+	own      map[netip.Addr]bool
+	first    [2]netip.Addr // the first own address: IPv4, IPv6
+	endpoint *endpoint
+	stack    *stack.Stack
+	syns     *tcp.Forwarder
 
 	forwards  ends
 	terminals ends
@@ -90,10 +90,10 @@ func NewStack(cfg StackConfig) (*Stack, error) {
 		cfg.Buffer = defaultBuffer
 	}
 	s := &Stack{
-		buffer: max(cfg.Buffer, minBuffer),
-		own:    make(map[netip.Addr]bool),
-		link:   newLink(cfg.MTU, cfg.Queue),
-		open:   make(map[interface{ Close() error }]bool),
+		buffer:   max(cfg.Buffer, minBuffer),
+		own:      make(map[netip.Addr]bool),
+		endpoint: newEndpoint(cfg.MTU, cfg.Queue),
+		open:     make(map[interface{ Close() error }]bool),
 
 		icmpErrors: make(chan *stack.PacketBuffer, errorQueue),
 		stack: stack.New(stack.Options{
@@ -125,7 +125,7 @@ func (s *Stack) setUp(addresses []netip.Prefix) error {
 			return fmt.Errorf("stack: %T: %s", option, err)
 		}
 	}
-	if err := s.stack.CreateNIC(nicID, s.link); err != nil {
+	if err := s.stack.CreateNIC(nicID, s.endpoint); err != nil {
 		return fmt.Errorf("stack: interface: %s", err)
 	}
 	for _, a := range addresses {
@@ -151,12 +151,6 @@ func (s *Stack) setUp(addresses []netip.Prefix) error {
 	return nil
 }
 
-// Owns reports whether packets to addr are for this stack: it is one of its
-// addresses, or inside the prefixes of a Terminator.
-func (s *Stack) Owns(addr netip.Addr) bool {
-	return s.own[addr] || s.terminator(addr) != nil
-}
-
 // Input puts packets that came out of the tunnel into the stack. It does not wait
 // for Read. The packets are borrowed until it returns. Packets that are not for the
 // stack are dropped and counted.
@@ -176,7 +170,7 @@ func (s *Stack) Input(packets [][]byte) {
 				s.stray.Add(1)
 			}
 		} else {
-			s.link.deliver(networkProtocol(h.Dst()), pb)
+			s.endpoint.deliver(networkProtocol(h.Dst()), pb)
 		}
 		pb.DecRef()
 	}
@@ -194,9 +188,9 @@ func (s *Stack) deliverErrors() {
 			if version == header.IPv6Version {
 				protocol = ipv6.ProtocolNumber
 			}
-			s.link.deliver(protocol, pb)
+			s.endpoint.deliver(protocol, pb)
 			pb.DecRef()
-		case <-s.link.closing:
+		case <-s.endpoint.closing:
 			return
 		}
 	}
@@ -227,9 +221,9 @@ func (s *Stack) accepts(h *ip.Header) bool {
 // is no room.
 func (s *Stack) emit(packet []byte) {
 	pb := newPacket(packet)
-	if !s.link.push(pb, false) {
+	if !s.endpoint.push(pb, false) {
 		pb.DecRef()
-		s.link.dropped.Add(1)
+		s.endpoint.dropped.Add(1)
 	}
 }
 
@@ -237,10 +231,10 @@ func newPacket(packet []byte) *stack.PacketBuffer {
 	return stack.NewPacketBuffer(stack.PacketBufferOptions{Payload: buffer.MakeWithData(packet)})
 }
 
-// Write implements Port with Input.
+// Write implements engine.Port with Input.
 func (s *Stack) Write(packets [][]byte) error {
 	select {
-	case <-s.link.closing:
+	case <-s.endpoint.closing:
 		return fmt.Errorf("stack: %w", os.ErrClosed)
 	default:
 		s.Input(packets)
@@ -248,20 +242,20 @@ func (s *Stack) Write(packets [][]byte) error {
 	}
 }
 
-// Read implements Port: it returns packets that the stack emits. After Close it
+// Read implements engine.Port: it returns packets that the stack emits. After Close it
 // returns what is left, resets among it, and then os.ErrClosed.
 func (s *Stack) Read(bufs [][]byte, sizes []int) (int, error) {
-	return s.link.read(bufs, sizes)
+	return s.endpoint.read(bufs, sizes)
 }
 
-// BatchSize implements Port.
+// BatchSize implements engine.Port.
 func (s *Stack) BatchSize() int { return stackBatch }
 
 // Stats returns the counters so far.
 func (s *Stack) Stats() StackStats {
 	return StackStats{
 		Stray:    s.stray.Load(),
-		Dropped:  s.link.dropped.Load(),
+		Dropped:  s.endpoint.dropped.Load(),
 		Forward:  s.forwards.stats(),
 		Terminal: s.terminals.stats(),
 	}
@@ -280,7 +274,7 @@ func (s *Stack) Close() error {
 	s.open = nil
 	s.mu.Unlock()
 
-	close(s.link.closing) // a writer that waits holds its connection's lock
+	close(s.endpoint.closing) // a writer that waits holds its connection's lock
 	var errs []error
 	for c := range open {
 		errs = append(errs, c.Close())
@@ -289,7 +283,7 @@ func (s *Stack) Close() error {
 	s.stack.Close()
 	s.endHandshakes()
 	s.stack.Wait()
-	close(s.link.closed)
+	close(s.endpoint.closed)
 	return errors.Join(errs...)
 }
 

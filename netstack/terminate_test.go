@@ -3,6 +3,7 @@ package netstack
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 
 	"sheaf/parsers/ip"
@@ -45,7 +47,7 @@ func TestSYN(t *testing.T) {
 				t.Errorf("dialed %s", got)
 			}
 			time.Sleep(20 * time.Millisecond)
-			if len(asked) != 0 || len(s.link.queue) != 0 {
+			if len(asked) != 0 || len(s.endpoint.queue) != 0 {
 				t.Error("answered or dialed again while the server was being dialed")
 			}
 			answer <- tt.err
@@ -56,7 +58,7 @@ func TestSYN(t *testing.T) {
 				}
 				return
 			}
-			kind, code, _, quote := readICMP(t, p, gateway4)
+			kind, code, quote := readICMP(t, p, gateway4)
 			if kind != 3 || code != 1 || !bytes.Equal(quote, syn) {
 				t.Errorf("type %d code %d quoting % x", kind, code, quote)
 			}
@@ -98,7 +100,11 @@ func TestDialUnreachable(t *testing.T) {
 		_, err := s.dialStack(t.Context(), netip.Addr{}, netip.AddrPortFrom(server4, 1883))
 		got <- err
 	}()
-	s.Input([][]byte{AppendUnreachable(nil, readOne(t, s), NoPort, gateway4)})
+	refusal := AppendUnreachable(nil, readOne(t, s), NoHost, gateway4)
+	refusal[21] = 3 // the port
+	binary.BigEndian.PutUint16(refusal[22:], 0)
+	binary.BigEndian.PutUint16(refusal[22:], ^checksum.Checksum(refusal[20:], 0))
+	s.Input([][]byte{refusal})
 	select {
 	case err := <-got:
 		if !errors.Is(err, unix.ECONNREFUSED) {

@@ -224,10 +224,7 @@ func errNameInUse(name string) error {
 // Name returns the device's name, with the number that it was given.
 func (t *TUN) Name() string { return t.name }
 
-// MTU returns the MTU in bytes that the device was made with.
-func (t *TUN) MTU() int { return t.mtu }
-
-// BatchSize implements Port. It is 1 without offloads.
+// BatchSize implements engine.Port. It is 1 without offloads.
 func (t *TUN) BatchSize() int { return t.batch }
 
 // Stats returns the counters so far.
@@ -240,7 +237,7 @@ func (t *TUN) Stats() TUNStats {
 	}
 }
 
-// Read implements Port. It does not allocate.
+// Read implements engine.Port. It does not allocate.
 func (t *TUN) Read(bufs [][]byte, sizes []int) (int, error) {
 	for {
 		n, err := t.device.Read(bufs, sizes, 0)
@@ -276,7 +273,7 @@ func isSystemError(err error) bool {
 	return errors.As(err, &path)
 }
 
-// Write implements Port. It does not allocate but for errors.
+// Write implements engine.Port. It does not allocate but for errors.
 func (t *TUN) Write(packets [][]byte) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()

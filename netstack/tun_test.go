@@ -68,8 +68,8 @@ func TestOpenTUN(t *testing.T) {
 	noLeaks(t)
 	enterNamespace(t)
 	d := openTestTUN(t, TUNConfig{Addresses: prefixes("10.99.0.1/24", "fd99::1/64"), MTU: 1400, Offload: true})
-	if d.Name() != "sheaf0" || d.MTU() != 1400 || d.BatchSize() < 2 {
-		t.Errorf("name %s, MTU %d, batches of %d", d.Name(), d.MTU(), d.BatchSize())
+	if d.Name() != "sheaf0" || d.mtu != 1400 || d.BatchSize() < 2 {
+		t.Errorf("name %s, MTU %d, batches of %d", d.Name(), d.mtu, d.BatchSize())
 	}
 	link, err := netlink.LinkByName("sheaf0")
 	if err != nil {
@@ -101,8 +101,8 @@ func TestOpenTUN(t *testing.T) {
 		t.Errorf("the kernel's routes: %s", got)
 	}
 	second := openTestTUN(t, TUNConfig{})
-	if second.Name() != "sheaf1" || second.BatchSize() != 1 || second.MTU() != DefaultMTU {
-		t.Errorf("second device: %s, batches of %d, MTU %d", second.Name(), second.BatchSize(), second.MTU())
+	if second.Name() != "sheaf1" || second.BatchSize() != 1 || second.mtu != DefaultMTU {
+		t.Errorf("second device: %s, batches of %d, MTU %d", second.Name(), second.BatchSize(), second.mtu)
 	}
 	for _, d := range []*TUN{d, second} {
 		if err := d.Close(); err != nil {
