@@ -18,6 +18,9 @@ import (
 // names none.
 const DefaultControl = "/run/sheaf.sock"
 
+// ErrControl tells that the control socket cannot be opened.
+var ErrControl = errors.New("control socket")
+
 // The control socket speaks HTTP, to its owner only: GET /status gives a Status,
 // GET /routes the Routes; PUT and DELETE /routes take a Route.
 
@@ -26,23 +29,23 @@ const DefaultControl = "/run/sheaf.sock"
 func listenControl(path string) (net.Listener, error) {
 	if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 		c.Close()
-		return nil, fmt.Errorf("control socket %s: another gateway is running; stop it, or set control to another path", path)
+		return nil, fmt.Errorf("%w %s: another gateway is running; stop it, or set control to another path", ErrControl, path)
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("control socket %s: there is something else at that path", path)
+			return nil, fmt.Errorf("%w %s: there is something else at that path", ErrControl, path)
 		}
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("control socket: %w", err)
+			return nil, fmt.Errorf("%w: %w", ErrControl, err)
 		}
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("control socket: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrControl, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
-		return nil, fmt.Errorf("control socket: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrControl, err)
 	}
 	return l, nil
 }
@@ -128,7 +131,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	resp, err := c.http.Do(req)
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) {
-			return fmt.Errorf("control socket %s: only the user that runs the gateway may use it: %w", c.path, os.ErrPermission)
+			return fmt.Errorf("%w %s: only the user that runs the gateway may use it: %w", ErrControl, c.path, os.ErrPermission)
 		}
 		return fmt.Errorf("%w at %s (%v)", ErrNotRunning, c.path, errors.Unwrap(err))
 	}

@@ -25,6 +25,11 @@ var (
 	// ErrInUse tells that another program holds the listening port.
 	ErrInUse = errors.New("tunnel: port in use")
 
+	// ErrListen tells that the system does not let this program listen on an address.
+	ErrListen = errors.New("tunnel: listen on")
+
+	// ErrLoadKey tells that the system does not let a key file be read.
+	ErrLoadKey = errors.New("tunnel: load key")
 	// ErrKey tells that a file holds no usable private key.
 	ErrKey = errors.New("tunnel: not an Ed25519 private key")
 	// ErrPermissions tells that a key file can be read by others.
@@ -167,14 +172,11 @@ func dialError(err error, own Fingerprint) error {
 			return noALPN()
 		}
 	}
-	// crypto/tls gives the alerts of a TCP peer no type of their own.
-	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op == "remote error" {
-		switch e.Err.Error() {
-		case alertBadCertificate.Error():
-			return refused()
-		case alertNoALPN.Error():
-			return noALPN()
-		}
+	switch tcpAlert(err) {
+	case alertBadCertificate:
+		return refused()
+	case alertNoALPN:
+		return noALPN()
 	}
 	if e, ok := errors.AsType[*quic.ApplicationError](err); ok && e.Remote {
 		return fmt.Errorf("%w: %w", ErrRefused, Reason(e.ErrorCode))
@@ -187,3 +189,19 @@ const (
 	alertBadCertificate tls.AlertError = 42
 	alertNoALPN         tls.AlertError = 120
 )
+
+// tcpAlert returns which of the alerts above ended a TLS handshake over TCP from the
+// other end, or 0. crypto/tls gives a received alert an unexported type there, so its
+// text is all that tells; TestAlertsOverTCP holds the text.
+func tcpAlert(err error) tls.AlertError {
+	e, ok := errors.AsType[*net.OpError](err)
+	if !ok || e.Op != "remote error" {
+		return 0
+	}
+	for _, alert := range []tls.AlertError{alertBadCertificate, alertNoALPN} {
+		if e.Err.Error() == alert.Error() {
+			return alert
+		}
+	}
+	return 0
+}

@@ -33,16 +33,16 @@ const maxKeyFile = 16 << 10
 // LoadKey reads a key from a file in PEM with a PKCS #8 block, as [Key.Save] and
 // "openssl genpkey -algorithm ed25519" write it. The error matches
 // [ErrPermissions] where the file's mode gives others access, [ErrKey] where it
-// holds something else, or is that of the file system.
+// holds something else, and [ErrLoadKey] where the system does not let it be read.
 func LoadKey(path string) (Key, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Key{}, fmt.Errorf("tunnel: load key: %w", err)
+		return Key{}, fmt.Errorf("%w: %w", ErrLoadKey, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return Key{}, fmt.Errorf("tunnel: load key: %w", err)
+		return Key{}, fmt.Errorf("%w: %w", ErrLoadKey, err)
 	}
 	if !info.Mode().IsRegular() {
 		return Key{}, fmt.Errorf("%w: %s is not a regular file", ErrKey, path)
@@ -52,7 +52,7 @@ func LoadKey(path string) (Key, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
-		return Key{}, fmt.Errorf("tunnel: load key: %w", err)
+		return Key{}, fmt.Errorf("%w: %w", ErrLoadKey, err)
 	}
 	if len(b) > maxKeyFile {
 		return Key{}, fmt.Errorf("%w: %s is larger than %d bytes", ErrKey, path, maxKeyFile)

@@ -44,7 +44,7 @@ type Tunnel struct {
 
 // New checks the configuration, binds the sockets and starts listening. Peers
 // are called when a lane is asked for. The error matches [ErrConfig],
-// [ErrAddress] or [ErrInUse], or is the system's.
+// [ErrAddress], [ErrInUse] or [ErrListen].
 func New(cfg Config) (*Tunnel, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *Tunnel) listen() error {
 	}
 	if t.udp != nil {
 		if err := t.listenQUIC(); err != nil {
-			return fmt.Errorf("tunnel: listen on %s: %w", t.cfg.Listen, err)
+			return fmt.Errorf("%w %s: %w", ErrListen, t.cfg.Listen, err)
 		}
 	}
 	if t.tcpLn != nil {
@@ -142,7 +142,7 @@ func listenError(addr string, err error) error {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return fmt.Errorf("%w %s: %w", ErrAddress, addr, err)
 	}
-	return fmt.Errorf("tunnel: listen on %s: %w", addr, err)
+	return fmt.Errorf("%w %s: %w", ErrListen, addr, err)
 }
 
 // Addr returns the address listened on, of UDP if QUIC is allowed and else of

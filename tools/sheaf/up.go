@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -152,9 +151,6 @@ func loadConfig(path string) (*engine.Config, error) {
 // about it, where the error does not say so itself.
 func upTrouble(err error, cfg *engine.Config) error {
 	var overlap *netstack.OverlapError
-	about := func(what string) bool {
-		return strings.HasPrefix(err.Error(), what) || strings.HasPrefix(err.Error(), "tunnel: "+what)
-	}
 	switch {
 	case errors.As(err, &overlap), errors.Is(err, netstack.ErrPermission), errors.Is(err, netstack.ErrNoTUN),
 		errors.Is(err, netstack.ErrInUse), errors.Is(err, tunnel.ErrPermissions):
@@ -163,13 +159,13 @@ func upTrouble(err error, cfg *engine.Config) error {
 		return fmt.Errorf("%w; see who with: ss -lptun 'sport = :%s', or set listen to another port", err, splitPort(cfg.Listen))
 	case errors.Is(err, tunnel.ErrKey):
 		return fmt.Errorf("%w; set key to a file that \"sheaf keygen\" made", err)
-	case errors.Is(err, fs.ErrNotExist) && about("load key"):
+	case errors.Is(err, fs.ErrNotExist) && errors.Is(err, tunnel.ErrLoadKey):
 		return fmt.Errorf("%w; make one with: sheaf keygen %s", err, cfg.Key)
-	case errors.Is(err, fs.ErrPermission) && about("load key"):
+	case errors.Is(err, fs.ErrPermission) && errors.Is(err, tunnel.ErrLoadKey):
 		return fmt.Errorf("%w; run as root, or as the owner of the key", err)
-	case errors.Is(err, fs.ErrPermission) && about("listen on"):
+	case errors.Is(err, fs.ErrPermission) && errors.Is(err, tunnel.ErrListen):
 		return fmt.Errorf("%w; run as root, or set listen to a port from 1024 on", err)
-	case (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)) && about("control socket"):
+	case (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist)) && errors.Is(err, engine.ErrControl):
 		return fmt.Errorf("%w; run as root, or set control to a path in a folder that exists and is yours", err)
 	}
 	return err
