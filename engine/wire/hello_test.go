@@ -66,10 +66,9 @@ func TestHelloErrors(t *testing.T) {
 				t.Fatalf("error %v, want %v", err, tt.want)
 			}
 			want := HelloLen
-			switch {
-			case err != nil:
+			if err != nil {
 				want = 0
-			case h.Max == 1:
+			} else if h.Max == 1 {
 				want = HelloLen1
 			}
 			if n != want {

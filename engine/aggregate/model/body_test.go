@@ -53,28 +53,28 @@ func planned(base, body []byte, elapsed int64) *Edit {
 	return e
 }
 
-// roundTrip codes body against base and back with the given models.
-func roundTrip(t tb, w, r *Body, base, body []byte, elapsed int64) (control []byte) {
+// roundTrip codes the body of e and back with the given models.
+func roundTrip(t tb, w, r *Body, e *Edit) (control []byte) {
 	t.Helper()
 	var c Coder
 	c.Write(nil)
-	if got, err := w.Code(&c, []byte("dst"), planned(base, body, elapsed)); err != nil || string(got) != "dst" {
-		t.Fatalf("writing %q against %q: %q, %v", body, base, got, err)
+	if got, err := w.Code(&c, []byte("dst"), e); err != nil || string(got) != "dst" {
+		t.Fatalf("writing %q against %q: %q, %v", e.Body, e.Base, got, err)
 	}
 	c.Bits(0x2a, 6)
 	control = c.Finish()
 	literals := c.Literals
 	c.Read(control)
 	c.Literals = literals
-	got, err := r.Code(&c, []byte("dst"), &Edit{Base: base, Elapsed: elapsed, Limit: len(body)})
+	got, err := r.Code(&c, []byte("dst"), &Edit{Base: e.Base, Elapsed: e.Elapsed, Limit: len(e.Body)})
 	if len(c.Literals) != 0 {
-		t.Fatalf("%q against %q: %d literals left", body, base, len(c.Literals))
+		t.Fatalf("%q against %q: %d literals left", e.Body, e.Base, len(c.Literals))
 	}
-	if err != nil || string(got) != "dst"+string(body) {
-		t.Fatalf("against %q: read %q, %v; written %q", base, got, err, body)
+	if err != nil || string(got) != "dst"+string(e.Body) {
+		t.Fatalf("against %q: read %q, %v; written %q", e.Base, got, err, e.Body)
 	}
 	if mark := c.Bits(0, 6); mark != 0x2a {
-		t.Fatalf("%q against %q: what follows was read as %#x", body, base, mark)
+		t.Fatalf("%q against %q: what follows was read as %#x", e.Body, e.Base, mark)
 	}
 	return control
 }
@@ -103,7 +103,7 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.20q to %.20q", tt.base, tt.body), func(t *testing.T) {
 			for _, elapsed := range []int64{0, 1234, -5000} {
-				roundTrip(t, new(Body), new(Body), []byte(tt.base), []byte(tt.body), elapsed)
+				roundTrip(t, new(Body), new(Body), planned([]byte(tt.base), []byte(tt.body), elapsed))
 			}
 		})
 	}
@@ -271,8 +271,8 @@ func FuzzBody(f *testing.F) {
 	w, r := new(Body), new(Body)
 	f.Fuzz(func(t *testing.T, base, body []byte, elapsed int64) {
 		*w, *r = Body{}, Body{}
-		roundTrip(t, w, r, base, body, elapsed)
-		control := roundTrip(t, w, r, body, base, -elapsed)
+		roundTrip(t, w, r, planned(base, body, elapsed))
+		control := roundTrip(t, w, r, planned(body, base, -elapsed))
 		if *r = (Body{}); len(base) > 0 {
 			// Whatever the models make of it, the limit holds.
 			var c Coder

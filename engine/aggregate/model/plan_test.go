@@ -146,7 +146,7 @@ func TestPlanExample(t *testing.T) {
 // A plan that was used or given up before is as good as a new one.
 func TestPlanAgain(t *testing.T) {
 	old, new1, new2 := []byte("alpha,beta 5"), []byte("alpha,gamma 6"), []byte("something else altogether, and longer")
-	want := roundTrip(t, new(Body), new(Body), old, new1, 0)
+	want := roundTrip(t, new(Body), new(Body), planned(old, new1, 0))
 	for _, tt := range []struct {
 		name  string
 		first []byte
