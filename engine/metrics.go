@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"sheaf/netstack"
 )
 
 // The metrics, all read from a Status when they are asked for, so that counting
@@ -29,6 +31,10 @@ var (
 	metricMessages = metric("messages_total", "Messages sent, by protocol and kind.", "peer", "protocol", "message")
 	metricFaults   = metric("device_faults", "What the device lacks: that it is up, addresses, routes.")
 	metricLosses   = metric("device_lost_packets_total", "What the device and the gateway did not take from one another, by reason.", "reason")
+	metricJoined   = metric("device_joined_packets_total", "Packets that the kernel took inside super-segments.")
+	metricStack    = metric("stack_lost_packets_total", "What the userspace stack did not take (stray) or could not send (dropped), by reason.", "reason")
+	metricOpen     = metric("connections", "Connections that are open, by end of the userspace stack (forward, terminate).", "end")
+	metricOpened   = metric("connections_total", "Connections by end of the userspace stack and what became of them: opened, refused, failed.", "end", "outcome")
 	metricStray    = metric("unroutable_packets_total", "Packets for which there is no peer.")
 )
 
@@ -58,6 +64,10 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	count(metricStray, float64(s.Unroutable))
 	for reason, n := range s.Losses.Reasons() {
 		count(metricLosses, float64(n), reason)
+	}
+	count(metricJoined, float64(s.Joined))
+	if s.Stack != nil {
+		c.stack(count, out, s.Stack)
 	}
 	out <- prometheus.MustNewConstMetric(metricFaults, prometheus.GaugeValue, float64(len(s.Faults)))
 	for _, p := range s.Peers {
@@ -91,6 +101,18 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		for kind, n := range messages {
 			count(metricMessages, float64(n), p.Name, kind[0], kind[1])
 		}
+	}
+}
+
+// stack gives the counters of the userspace stack.
+func (collector) stack(count func(d *prometheus.Desc, v float64, labels ...string), out chan<- prometheus.Metric, s *netstack.StackStats) {
+	count(metricStack, float64(s.Stray), "stray")
+	count(metricStack, float64(s.Dropped), "dropped")
+	for end, e := range map[string]netstack.EndStats{"forward": s.Forward, "terminate": s.Terminal} {
+		out <- prometheus.MustNewConstMetric(metricOpen, prometheus.GaugeValue, float64(e.Active), end)
+		count(metricOpened, float64(e.Opened), end, "opened")
+		count(metricOpened, float64(e.Refused), end, "refused")
+		count(metricOpened, float64(e.Failed), end, "failed")
 	}
 }
 

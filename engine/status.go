@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"sheaf/engine/aggregate"
+	"sheaf/netstack"
 )
 
 // A Status is what a gateway tells about itself. Byte counts are of IP packets
@@ -24,7 +25,11 @@ type Status struct {
 	Unroutable  uint64        `json:"unroutable"`       // packets for which there is no peer
 	Faults      []string      `json:"faults,omitempty"` // of the device and its routes: what is not as it was made
 	Losses      DeviceLosses  `json:"device_losses"`
-	Peers       []PeerStatus  `json:"peers"`
+	Joined      uint64        `json:"device_joined"` // packets that the kernel took inside super-segments
+
+	Stack *netstack.StackStats `json:"stack,omitempty"` // of the userspace stack, where there is no device
+
+	Peers []PeerStatus `json:"peers"`
 }
 
 // DeviceLosses count what the device and the gateway did not take from one another.
@@ -136,9 +141,13 @@ func (g *Gateway) Status() Status {
 		Unroutable: g.unroutable.Load(), Losses: g.deviceLosses(), Strangers: g.tunnel.Refused(),
 	}
 	if g.device != nil {
-		s.Device = g.device.Name()
+		s.Device, s.Joined = g.device.Name(), g.device.Stats().Joined
 		device, routes := g.faults()
 		s.Faults = append(device, slices.Sorted(maps.Values(routes))...)
+	}
+	if g.stack != nil {
+		stats := g.stack.Stats()
+		s.Stack = &stats
 	}
 	if a := g.Addr(); a != nil {
 		s.Listen = a.String()

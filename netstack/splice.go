@@ -68,12 +68,12 @@ func carry(dst, src end) {
 	}
 }
 
-// EndStats counts connections since the stack was made.
+// EndStats counts connections, and flows of UDP, since the stack was made.
 type EndStats struct {
-	Active  int64  // open now
-	Opened  uint64 // connected on both sides
-	Refused uint64 // the server refused, or the stack's own limit did
-	Failed  uint64 // no answer, no route, or the client gave up
+	Active  int64  `json:"active"`  // open now
+	Opened  uint64 `json:"opened"`  // connected on both sides
+	Refused uint64 `json:"refused"` // the server refused, or the stack's own limit did
+	Failed  uint64 `json:"failed"`  // no answer, no route, or the client gave up
 }
 
 // ends are the connections of a Stack's Forwarders, or of its Terminators.

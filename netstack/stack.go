@@ -44,10 +44,10 @@ type StackConfig struct {
 
 // StackStats counts since NewStack.
 type StackStats struct {
-	Stray    uint64 // packets to Write that are not for this stack, or too many ICMP errors
-	Dropped  uint64 // answers to stray packets for which Queue had no room, and what a closing stack held back
-	Forward  EndStats
-	Terminal EndStats
+	Stray    uint64   `json:"stray"`     // packets to Write that are not for this stack, or too many ICMP errors
+	Dropped  uint64   `json:"dropped"`   // answers to stray packets for which Queue had no room, and what a closing stack held back
+	Forward  EndStats `json:"forward"`   // of the Forwarders
+	Terminal EndStats `json:"terminate"` // of the Terminators
 }
 
 // A Stack is a TCP/IP stack of the gateway's own. Its methods may be called at

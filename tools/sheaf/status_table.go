@@ -10,6 +10,7 @@ import (
 
 	"sheaf/engine"
 	"sheaf/engine/aggregate"
+	"sheaf/netstack"
 )
 
 // writeStatus writes what a gateway tells about itself for a person to read, with
@@ -27,6 +28,12 @@ func writeStatus(w io.Writer, s, before *engine.Status, events int) {
 	if l := s.Losses; l != (engine.DeviceLosses{}) {
 		fmt.Fprintf(w, "  lost at the device: %d malformed, %d unsplit, %d truncated, %d untaken\n", l.Malformed, l.Unsplit, l.Truncated, l.Untaken)
 	}
+	if s.Joined > 0 {
+		fmt.Fprintf(w, "  %s taken by the kernel several at a time\n", count(s.Joined, "packet"))
+	}
+	if s.Stack != nil {
+		writeStack(w, s.Stack)
+	}
 	for _, f := range s.Faults {
 		fmt.Fprintf(w, "  broken on this host: %s\n", printable(f))
 	}
@@ -41,6 +48,21 @@ func writeStatus(w io.Writer, s, before *engine.Status, events int) {
 			}
 		}
 		writePeer(w, p, rates, events)
+	}
+}
+
+// writeStack writes what the userspace stack counted, where there is something.
+func writeStack(w io.Writer, s *netstack.StackStats) {
+	for _, end := range []struct {
+		name string
+		netstack.EndStats
+	}{{"forward", s.Forward}, {"terminate", s.Terminal}} {
+		if end.EndStats != (netstack.EndStats{}) {
+			fmt.Fprintf(w, "  connections of [%s]: %d open, %d opened, %d refused, %d failed\n", end.name, end.Active, end.Opened, end.Refused, end.Failed)
+		}
+	}
+	if s.Stray+s.Dropped > 0 {
+		fmt.Fprintf(w, "  lost at the stack: %d stray, %d dropped\n", s.Stray, s.Dropped)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"sheaf/engine"
+	"sheaf/netstack"
 )
 
 // sampleStatus is a status with a bit of everything, after so many seconds.
@@ -26,7 +27,11 @@ func sampleStatus(seconds uint64) *engine.Status {
 		Uptime:      time.Duration(seconds) * time.Second,
 		Unroutable:  3,
 		Losses:      engine.DeviceLosses{Malformed: 1, Unsplit: 2, Truncated: 3, Untaken: 4},
-		Faults:      []string{"the device is down", "route 10.2.0.0/24 is missing"},
+		Joined:      5,
+		Stack: &netstack.StackStats{
+			Stray: 6, Dropped: 7, Forward: netstack.EndStats{Active: 1, Opened: 2, Refused: 3, Failed: 4}, Terminal: netstack.EndStats{Failed: 1},
+		},
+		Faults: []string{"the device is down", "route 10.2.0.0/24 is missing"},
 		Peers: []engine.PeerStatus{
 			{
 				Name: "plant-7", Up: true, Carrier: "quic", Remote: "198.51.100.7:4747", RTT: 41_240 * time.Microsecond,
