@@ -135,6 +135,8 @@ func (f *forger) refused(t *testing.T, name string, err error, want string) {
 		t.Errorf("%s: no error", name)
 	case !errors.Is(err, ErrFrame) || err.Error() != ErrFrame.Error()+": "+want:
 		t.Errorf("%s: %v, expected %s", name, err, want)
+	case errors.Is(err, ErrLimit) != strings.HasPrefix(want, "past a limit"):
+		t.Errorf("%s: %v is told as past a limit: %t", name, err, errors.Is(err, ErrLimit))
 	}
 }
 

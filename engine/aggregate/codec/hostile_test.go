@@ -43,7 +43,7 @@ func TestHostileContexts(t *testing.T) {
 			f.fresh(true)
 			f.coder.Index(flowsKnown, flowsKnown)
 		}},
-		{"a context past the limit", "too many contexts", func(f *forger) {
+		{"a context past the limit", "past a limit: contexts", func(f *forger) {
 			f.atBoth(func(s *state) { s.limits.Flows = flowsKnown })
 			f.shape(TCP4, 1, 1)
 			f.fresh(false)
@@ -81,19 +81,19 @@ func TestHostileContexts(t *testing.T) {
 func TestHostileMembers(t *testing.T) {
 	holdAgainst(t, []demand{
 		{"no source", "source of members", func(f *forger) { f.from(f.shape(TCP4, 2, 0), 3) }},
-		{"no members", "too many members", func(f *forger) {
+		{"no members", "number of members", func(f *forger) {
 			f.from(f.shape(TCP4, 2, 0), sourceNone)
 			f.models.count[0].Uint(&f.coder, 0)
 		}},
-		{"more members than packets", "too many members", func(f *forger) {
+		{"more members than packets", "past a limit: members of a group", func(f *forger) {
 			f.from(f.shape(TCP4, 2, 0), sourceNone)
 			f.models.count[0].Uint(&f.coder, uint64(f.limits.Packets)+1)
 		}},
-		{"fewer members than none", "too many members", func(f *forger) {
+		{"fewer members than none", "number of members", func(f *forger) {
 			f.from(f.shape(TCP4, 2, 0), sourceNone)
 			f.models.count[0].Uint(&f.coder, 1<<63)
 		}},
-		{"none of a set, nor any other", "too many members", func(f *forger) {
+		{"none of a set, nor any other", "number of members", func(f *forger) {
 			f.from(f.shape(TCP4, 2, 0), sourceSet, 0, 0, 0, 0, 0)
 			f.models.extra[0].Uint(&f.coder, 0)
 		}},
@@ -271,7 +271,7 @@ func TestHostilePackets(t *testing.T) {
 			}
 			f.codeMore(false)
 		}},
-		{"more packets than a frame may have", "frame past its limits", func(f *forger) {
+		{"more packets than a frame may have", "past a limit: packets of a frame, or their bytes", func(f *forger) {
 			f.atBoth(func(s *state) { s.limits.Packets = 3 })
 			f.shape(Verbatim, 0, 1)
 			f.verbatim(1)
@@ -289,7 +289,7 @@ func TestHostilePackets(t *testing.T) {
 			f.verbatim(200)
 			f.codeMore(false)
 		}},
-		{"more bytes than a frame may have", "frame past its limits", func(f *forger) {
+		{"more bytes than a frame may have", "past a limit: packets of a frame, or their bytes", func(f *forger) {
 			f.atBoth(func(s *state) { s.limits.Bytes = 300 })
 			f.shape(Verbatim, 0, 1)
 			f.verbatim(100)
