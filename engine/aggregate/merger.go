@@ -111,8 +111,8 @@ func (m *Merger) admit(now time.Duration, packet []byte) *flow {
 	if k.TCP() {
 		flags = seg.Flags
 	}
-	mb, ok := m.encoder.Member(&f.Flow, seg, flags)
-	if !ok {
+	mb := m.encoder.Member(&f.Flow, seg, flags)
+	if mb == nil {
 		m.flows.abandon(f)
 		return nil
 	}
@@ -125,7 +125,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) *flow {
 	m.spans = f.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
 	f.group = m.group(f, k, flags, m.unmask(payload))
 	g := &p.list[f.group.index()]
-	g.Members = append(g.Members, mb)
+	g.Members = append(g.Members, *mb)
 	m.await(now, f)
 	return f
 }

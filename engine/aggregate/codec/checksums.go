@@ -81,7 +81,7 @@ func (f *Fields) resolve(right, partial uint16) {
 // the other mostly is not either.
 func (x *codec) codeSums(g *Group) error {
 	res := x.column(len(g.Members))
-	for i := range g.Members {
+	for i := range x.written(g) {
 		mb := &g.Members[i]
 		res[i] = int64(mb.sums()) - int64(mb.context.sums)
 	}

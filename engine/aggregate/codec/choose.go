@@ -46,12 +46,17 @@ func (e *Encoder) tick(f *Frame) uint32 {
 	return e.clock + uint32((f.Now - e.now).Milliseconds())
 }
 
-// chooseContexts finds the contexts of a group's members.
+// chooseContexts finds the contexts of a group's members, and counts who has none yet.
 func (e *Encoder) chooseContexts(g *Group) {
+	e.fresh = 0
 	for i := range g.Members {
 		mb := &g.Members[i]
 		mb.cid = mb.Flow.cid
-		mb.context, mb.fresh = e.context(mb.cid), mb.cid.none()
+		if mb.fresh = mb.cid.none(); mb.fresh {
+			e.fresh++
+		} else {
+			mb.context = e.contexts[mb.cid.place()]
+		}
 	}
 }
 
@@ -59,7 +64,7 @@ func (e *Encoder) chooseContexts(g *Group) {
 // will be announced, and finds the other directions of their flows.
 func (e *Encoder) chooseNew(g *Group) {
 	next := uint32(len(e.contexts))
-	for i := range g.Members {
+	for i := 0; e.fresh > 0; i++ {
 		mb := &g.Members[i]
 		if !mb.fresh {
 			continue
@@ -72,6 +77,7 @@ func (e *Encoder) chooseNew(g *Group) {
 			mb.cid = cidAt(next)
 			next++
 		}
+		e.fresh--
 		mb.Flow.cid = mb.cid
 		mb.reverse = e.reverse(&mb.Flow.Key)
 	}
@@ -273,7 +279,7 @@ func (e *Encoder) noteBody(g *Group, s *Span) {
 	if s.depth >= 0 || s.literal {
 		return
 	}
-	g.Cost.Topics += e.edit.SplitCost
+	g.Cost.Topics += e.topic
 	if f := g.singleton(); f == nil {
 		return
 	} else if e.took <= len(s.Body) {

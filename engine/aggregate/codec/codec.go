@@ -31,8 +31,8 @@ type codec struct {
 	holes     []Hole        // reading: of the group
 	body      []byte        // reading: the body that was coded last
 	scratch   []byte
-	edit      model.Edit
 	took      int        // bytes that the last edit took
+	topic     float64    // writing: bits that the part of it before the message body took
 	plan      model.Plan // writing
 }
 

@@ -38,9 +38,17 @@ func (x *codec) codeColumns(g *Group) error {
 }
 
 // A column's code goes the same way at both ends: differences between the members'
-// values and what is predicted are worked out, coded, and values made of them again.
-// At the reading end the first step works on values that are not there yet, and the
-// model puts what it reads in place of what came of it.
+// values and what is predicted are worked out, where the values are there, coded, and
+// made values again.
+
+// written returns the members whose values are there: all at the writing end, none at the
+// reading end, which is about to read them.
+func (x *codec) written(g *Group) []Member {
+	if x.coder.Reading() {
+		return nil
+	}
+	return g.Members
+}
 
 // column returns the scratch for the differences of n members, zeroed.
 func (x *codec) column(n int) []int64 {
@@ -55,7 +63,7 @@ func (x *codec) column(n int) []int64 {
 // codeLabel codes the IPv6 flow label: as last time.
 func (x *codec) codeLabel(g *Group) error {
 	res := x.column(len(g.Members))
-	for i := range g.Members {
+	for i := range x.written(g) {
 		mb := &g.Members[i]
 		res[i] = int64(int32(mb.label - mb.context.label))
 	}
@@ -199,7 +207,7 @@ func (x *codec) codeWays(n int, w ways) {
 	for i := range res {
 		if res[i] < 0 || res[i] >= int64(w.other) {
 			x.explicit = append(x.explicit, int64(int32(*w.field(i)-w.base(i))))
-		} else {
+		} else if x.coder.Reading() {
 			*w.field(i), _ = w.predict(i, int(res[i]))
 		}
 	}
@@ -221,7 +229,7 @@ func (x *codec) codeWays(n int, w ways) {
 // 2.2), and then mostly what the newest other flow's became there.
 func (x *codec) codeWindow(g *Group) error {
 	res := x.column(len(g.Members))
-	for i := range g.Members {
+	for i := range x.written(g) {
 		mb := &g.Members[i]
 		res[i] = int64(int16(mb.window - x.predictWindow(mb.context, g.Flags)))
 	}

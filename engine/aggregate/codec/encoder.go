@@ -41,13 +41,14 @@ type Encoder struct {
 	// Headers.
 	shapes map[string]*layout // by their bytes
 	header []byte             // scratch: the header of a segment, its fields zeroed
-	fields Fields             // scratch: its fields
+	member Member             // scratch: a member made of it
 	blocks sack               // scratch: its SACK blocks
 	runs   []run              // scratch: its runs
 	proof  []byte             // scratch: a header rebuilt
 
 	// Members.
 	reuse    []CID                       // the frame's
+	fresh    int                         // members of the group at hand that have no CID yet
 	places   []placing                   // by CID
 	unpaired map[parsers.FlowKey]peerCID // the peer's flows whose other direction is not known
 	pairs    []pair                      // found since the last frame
@@ -198,8 +199,8 @@ func (e *Encoder) Text(b []byte) uint64 { return e.addText(b) }
 // Dissect takes the headers of a segment apart. It reports false where no layout can
 // describe them. The key of a fragment is to have no ports.
 func (e *Encoder) Dissect(seg *parsers.Segment) (Kind, bool) {
-	e.fields = Fields{sack: &e.blocks}
-	h, ok := dissect(seg, e.header, &e.fields)
+	e.member = Member{Fields: Fields{sack: &e.blocks}}
+	h, ok := dissect(seg, e.header, &e.member.Fields)
 	if !ok {
 		return 0, false
 	}
@@ -212,34 +213,34 @@ func (e *Encoder) Dissect(seg *parsers.Segment) (Kind, bool) {
 	if len(e.runs) > 0 {
 		start := len(e.texts)
 		e.texts = cut(e.texts, h, e.runs)
-		e.fields.opaque = e.texts[start:len(e.texts):len(e.texts)]
+		e.member.opaque = e.texts[start:len(e.texts):len(e.texts)]
 	}
 	return k, true
 }
 
 // Member makes a member of the segment, of a flow, that Dissect was called with last.
-// flags are its TCP flags, 0 for others. It reports false unless the header that comes
-// of its fields is the one that the segment has: then nothing of it was kept.
-func (e *Encoder) Member(f *Flow, seg *parsers.Segment, flags uint8) (mb Member, ok bool) {
-	h := e.header
+// flags are its TCP flags, 0 for others. It is borrowed until the next Dissect, and nil
+// unless the header that comes of its fields is the one that the segment has: then
+// nothing of it was kept.
+func (e *Encoder) Member(f *Flow, seg *parsers.Segment, flags uint8) *Member {
+	h, mb := e.header, &e.member
 	if l := f.layout; l == nil || string(l.bytes) != string(h) || l.ip != seg.HeaderLen {
 		l = e.shape(h, seg.HeaderLen, seg.Key.Proto)
 		if l == nil || l.kind != KindOf(&f.Key) {
-			return Member{}, false
+			return nil
 		}
 		f.layout = l
 	}
-	e.fields.layout = f.layout
-	e.fields.sumMode = unresolved
-	e.proof = appendHeader(e.proof[:0], &f.Key, &e.fields, flags, payloadOf(seg.Payload()))
+	mb.Flow, mb.layout, mb.sumMode = f, f.layout, unresolved
+	e.proof = appendHeader(e.proof[:0], &f.Key, &mb.Fields, flags, payloadOf(seg.Payload()))
 	if string(e.proof) != string(seg.Packet[:len(h)]) {
-		return Member{}, false
+		return nil
 	}
-	if e.fields.sack = nil; f.layout.sack != 0 {
-		e.fields.sack = e.holdSack(0)
-		*e.fields.sack = e.blocks
+	if mb.sack = nil; f.layout.sack != 0 {
+		mb.sack = e.holdSack(0)
+		*mb.sack = e.blocks
 	}
-	return Member{Flow: f, Fields: e.fields}, true
+	return mb
 }
 
 // shape returns the layout for a zeroed header, nil where there cannot be one.

@@ -69,8 +69,8 @@ func (g *gateway) admit(packet []byte, spans []parsers.Span, registry *parsers.R
 	if k.TCP() {
 		flags = seg.Flags
 	}
-	mb, ok := g.enc.Member(&f.Flow, seg, flags)
-	if !ok {
+	mb := g.enc.Member(&f.Flow, seg, flags)
+	if mb == nil {
 		return nil
 	}
 	g.flows[seg.Key] = f
@@ -85,7 +85,7 @@ func (g *gateway) admit(packet []byte, spans []parsers.Span, registry *parsers.R
 		spans = f.stream.Scan(registry, seg, nil)
 	}
 	at := g.join(f, k, flags, spans, unmask(spans, seg.Payload()))
-	at.Members = append(at.Members, mb)
+	at.Members = append(at.Members, *mb)
 	return f
 }
 

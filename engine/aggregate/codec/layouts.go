@@ -82,8 +82,8 @@ func orFirst(n layoutNumber) layoutNumber {
 // the table, else a new one. From then on the members have entries.
 func (x *codec) codeLayouts(g *Group) error {
 	res := x.column(len(g.Members))
-	for i := range g.Members {
-		if mb := &g.Members[i]; mb.layout != nil && (mb.context.layout == nil || !mb.layout.same(mb.context.layout)) {
+	for i := range x.written(g) {
+		if mb := &g.Members[i]; mb.context.layout == nil || !mb.layout.same(mb.context.layout) {
 			res[i] = 1
 		}
 	}

@@ -127,7 +127,7 @@ func (x *codec) codeOpaque(g *Group) error {
 		return nil
 	}
 	res := x.column(len(g.Members))
-	for i := range g.Members {
+	for i := range x.written(g) {
 		mb := &g.Members[i]
 		if n := mb.layout.opaque; n > 0 && !bytes.Equal(x.predictOpaque(mb.context, n), mb.opaque) {
 			res[i] = 1

@@ -158,16 +158,16 @@ func (x *codec) codeBody(s *Span, p *payloadCoding) error {
 // codeEdit codes the bytes of a span, at most limit of them, as an edit of the newest
 // body of its template, or of the template's base.
 func (x *codec) codeEdit(s *Span, limit int) error {
-	x.edit = model.Edit{
+	e := model.Edit{
 		Base: x.base(s), Body: s.Body, Plan: &x.plan, Split: s.Split, Limit: limit,
 		Elapsed: int64(int32(x.clock - x.templates.at(s.template).clock)),
 	}
 	before := x.coder.Len() + len(x.coder.Literals)
-	b, err := x.models.body.Code(&x.coder, x.body[:0], &x.edit)
+	b, err := x.models.body.Code(&x.coder, x.body[:0], &e)
 	if err != nil {
 		return invalid(err.Error())
 	}
-	x.took = x.coder.Len() + len(x.coder.Literals) - before
+	x.took, x.topic = x.coder.Len()+len(x.coder.Literals)-before, e.SplitCost
 	if x.coder.Reading() {
 		x.body, s.Body = b, b
 	}

@@ -28,7 +28,7 @@ func (x *codec) codeTSval(g *Group) error {
 	}
 	last := int32(x.ahead)
 	first := true
-	for i := range g.Members {
+	for i := range x.written(g) {
 		if !g.Members[i].ticks() {
 			continue
 		}

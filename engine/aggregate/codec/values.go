@@ -45,7 +45,7 @@ func (x *codec) codeValues(g *Group) error {
 func (x *codec) codeNumbers(g *Group, h Hole, k int) {
 	predict := func(f *context) uint64 { return h.wrap(f.counters[h.counter] + uint64(h.step)) }
 	res := x.column(len(g.Members))
-	for i := range g.Members {
+	for i := range x.written(g) {
 		res[i] = int64(g.Values[i*g.holes+k] - predict(g.Members[i].context))
 		if h.kind == parsers.HoleMask {
 			res[i] = int64(h.wrap(uint64(res[i]))) // a new key is random: no sign to be paid for
@@ -64,12 +64,10 @@ func (x *codec) codeNumbers(g *Group, h Hole, k int) {
 // last, or else as an edit of the newest of any flow.
 func (x *codec) codeTexts(g *Group, h Hole, k int) error {
 	res := x.column(len(g.Members))
-	if !x.coder.Reading() {
-		for i := range g.Members {
-			f := g.Members[i].context
-			if f.texts == nil || !bytes.Equal(f.texts[h.counter], text(g.Values[i*g.holes+k], x.texts)) {
-				res[i] = 1
-			}
+	for i := range x.written(g) {
+		f := g.Members[i].context
+		if f.texts == nil || !bytes.Equal(f.texts[h.counter], text(g.Values[i*g.holes+k], x.texts)) {
+			res[i] = 1
 		}
 	}
 	x.models.values[h.counter].Code(&x.coder, res)
