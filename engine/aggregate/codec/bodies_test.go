@@ -178,7 +178,7 @@ func TestFutileEdits(t *testing.T) {
 func TestNoteBody(t *testing.T) {
 	c := newCrowd(t, 1)
 	g := c.group(0)
-	c.edit.SplitCost = 7
+	c.topic = 7
 	c.took = 100
 	c.noteBody(g, &Span{depth: 0})
 	c.noteBody(g, &Span{depth: -1, literal: true})
