@@ -273,9 +273,6 @@ func TestElapsed(t *testing.T) {
 		s.Payload = codectest.Publish("t", fmt.Sprint(`{"ts":`, 1795986473880+int64(s.TSval), `}`), 0)
 		cost = x.send(0, s.Packet()).groups[0].Cost.Bodies
 		s.Seq += uint32(len(s.Payload))
-		if got := x.encoder(0).edit.Elapsed; round > 0 && got != int64(pause) {
-			t.Errorf("round %d: %d ms elapsed, expected %d", round, got, pause)
-		}
 	}
 	if cost > 3 {
 		t.Errorf("a time that goes on costs %.1f bits", cost)
