@@ -35,9 +35,9 @@ func show(m Message) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%v %v %04x token %d body %d", m.Name, m.Type, m.ID, m.TokenLen, m.Body)
 	for _, o := range m.Options {
-		name := OptionName(o.Number)
-		if name == "" {
-			name = fmt.Sprint(o.Number)
+		name := fmt.Sprint(o.Number)
+		if o.Number < len(knownOptions) && knownOptions[o.Number].name != "" {
+			name = knownOptions[o.Number].name
 		}
 		fmt.Fprintf(&s, " %s@%d+%d", name, o.Off, o.Len)
 	}

@@ -48,11 +48,3 @@ var knownOptions = [...]option{
 	39:            {"Proxy-Scheme", 1, 255, inRequest, false, true},
 	60:            {"Size1", 0, 4, inRequest | inResponse, false, false},
 }
-
-// OptionName returns an option's name, empty when the number is not known.
-func OptionName(number int) string {
-	if number < 0 || number >= len(knownOptions) {
-		return ""
-	}
-	return knownOptions[number].name
-}
