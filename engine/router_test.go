@@ -78,6 +78,7 @@ func TestDeliver(t *testing.T) {
 		ok     bool
 	}{
 		{"from its prefix", datagram("10.2.0.10", "10.1.0.7"), true},
+		{"malformed behind its addresses", set(datagram("fd02::10", "fd01::7"), 6, 60), true},
 		{"from elsewhere", datagram("172.16.2.2", "10.1.0.7"), false},
 		{"from the longer prefix of another", datagram("10.2.0.200", "10.1.0.7"), true}, // allowed is as it is written
 		{"an error from its prefix about anything", about("10.1.0.7", "10.7.0.1", "10.2.0.10"), true},

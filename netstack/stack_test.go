@@ -174,6 +174,14 @@ func TestStray(t *testing.T) {
 	if got := s.Stats().Stray; got != 5 {
 		t.Error("a ping to a terminated address was taken")
 	}
+	later := icmpPacket(client4, server4, 8, make([]byte, 8))
+	later[7] = 1 // an offset: what looks like the type is not
+	header.IPv4(later).SetChecksum(0)
+	header.IPv4(later).SetChecksum(^header.IPv4(later).CalculateChecksum())
+	s.Input([][]byte{later})
+	if got := s.Stats().Stray; got != 5 {
+		t.Error("a later fragment was taken for a ping")
+	}
 	syn := testSegment{src: client6, dst: server6, flags: header.TCPFlagSyn}.bytes()
 	signed := slices.Concat(syn[:40], []byte{ip.TCP, 4}, make([]byte, 22), syn[40:])
 	signed[5], signed[6] = byte(len(signed)-40), 51
