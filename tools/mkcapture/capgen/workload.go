@@ -1,9 +1,7 @@
 package capgen
 
 import (
-	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -106,26 +104,6 @@ func Generate(w Workload, cfg Config, emit func(t time.Duration, packet []byte) 
 	}
 	return sp.run(cfg, emit)
 }
-
-// Packets is Generate as an iterator. The packet is borrowed until the next
-// iteration.
-func Packets(w Workload, cfg Config) (iter.Seq2[time.Duration, []byte], error) {
-	sp, cfg, err := prepare(w, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return func(yield func(time.Duration, []byte) bool) {
-		// The only error is the one that ends the loop: cfg has been checked.
-		_ = sp.run(cfg, func(t time.Duration, packet []byte) error {
-			if !yield(t, packet) {
-				return errStopped
-			}
-			return nil
-		})
-	}, nil
-}
-
-var errStopped = errors.New("capgen: stopped")
 
 func prepare(w Workload, cfg Config) (spec, Config, error) {
 	sp, ok := specs[w]
