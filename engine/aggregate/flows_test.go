@@ -107,7 +107,7 @@ func TestAbandonedFlowIsForgottenUnlessItIsOrWillBeKnown(t *testing.T) {
 	m, all := announced(t, 1)
 	keys := []parsers.FlowKey{keyOf(t, ack(2, 5)), keyOf(t, ack(3, 5))}
 	pending, fresh := m.flows.get(0, &keys[0]), m.flows.get(0, &keys[1])
-	pending.group = 1
+	pending.group, all[0].group = 1, 0
 	for _, f := range []*flow{all[0], pending, fresh} {
 		m.flows.abandon(f)
 	}
@@ -138,7 +138,10 @@ func TestIdleFlowGivesWayAtMaxIdle(t *testing.T) {
 	for idle, reused := range map[time.Duration]bool{time.Hour - 1: false, time.Hour: true, time.Hour + 1: true} {
 		m, all := announced(t, 3)
 		m.flows.maxIdle = time.Hour
-		got := m.flows.reuse(nil, 1, 3, idle)
+		for _, f := range all {
+			f.used += time.Minute
+		}
+		got := m.flows.reuse(nil, 1, 3, time.Minute+idle)
 		if want := all[0].cid(); (got[0] == want) != reused || (got[0] == codec.CID{}) == reused {
 			t.Errorf("idle for %v of an hour: called %v, the idle one %v", idle, got[0], want)
 		}
@@ -177,7 +180,12 @@ func TestSixteenFlowsAreLookedAtInTurn(t *testing.T) {
 			}
 		}
 	}
-	m, all := announced(t, 3) // fewer than sixteen are looked at once
+	m, all := announced(t, 3)
+	all[1].used = all[0].used // of two that are as idle the first is taken
+	if f := m.flows.idle(); f != all[0] {
+		t.Errorf("finds flow %d", f.index)
+	}
+	m, all = announced(t, 3) // fewer than sixteen are looked at once
 	if f := m.flows.idle(); f != all[0] || m.flows.hand != 2 {
 		t.Errorf("finds flow %d of 3, the last looked at is %d", f.index, m.flows.hand)
 	}

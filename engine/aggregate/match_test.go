@@ -60,21 +60,25 @@ func collide(k codec.Kind, flags uint8, ofKind codec.Kind, ofFlags uint8) uint64
 
 func TestGroupIsOfOneKindAndOfTheSameFlags(t *testing.T) {
 	m := newMerger(t, Config{})
-	n := groupNumber(0)
+	client, n := 0, groupNumber(0)
+	next := func(payload string, k codec.Kind, flags uint8, spans ...parsers.Span) {
+		t.Helper()
+		client++
+		n++
+		joined(t, "another kind or other flags", join(m, client, k, flags, payload, spans...), n)
+	}
 	span := parsers.Span{Len: 1, Protocol: 1}
 	for _, k := range []codec.Kind{codec.TCP4, codec.TCP6, codec.IP4, codec.IP6} {
 		for _, flags := range []uint8{0, 0x10, 0x18} {
-			n++
-			joined(t, "without payload", join(m, 1, k, flags, ""), n)
-			n++
+			next("", k, flags)
 			span.Key = collide(k, flags, codec.TCP4, 0)
-			joined(t, "with payload", join(m, 1, k, flags, "a", span), n)
+			next("a", k, flags, span)
 		}
 	}
 	if len(m.pending.first) != 12 { // all with payload have that of the first
 		t.Errorf("%d keys: they do not collide", len(m.pending.first))
 	}
-	joined(t, "the oldest of them", join(m, 2, codec.TCP4, 0, "a", parsers.Span{Len: 1, Protocol: 1}), 2)
+	joined(t, "the oldest of them", join(m, client+1, codec.TCP4, 0, "a", parsers.Span{Len: 1, Protocol: 1}), 2)
 }
 
 func TestGroupIsOfTheSamePayload(t *testing.T) {

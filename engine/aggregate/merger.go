@@ -99,9 +99,6 @@ func (m *Merger) admit(now time.Duration, packet []byte) *flow {
 	if m.decoder.Decode(packet, seg) != nil {
 		return nil
 	}
-	if seg.Fragment {
-		seg.Key.SrcPort, seg.Key.DstPort = 0, 0
-	}
 	k, ok := m.encoder.Dissect(seg)
 	if !ok {
 		return nil

@@ -222,6 +222,13 @@ func TestFramesAreCountedByTheirReason(t *testing.T) {
 		t.Errorf("a frame of nothing: %q", b)
 	}
 	length += len(m.Report(nil, 0))
+	out := 0.0
+	for _, n := range m.Stats().Out {
+		out += n
+	}
+	if out < float64(length)-4 || out > float64(length) { // a control field's last byte is not full
+		t.Errorf("%.1f bytes are counted of %d", out, length)
+	}
 	want := [numReasons]uint64{FlushAck: 2, FlushFull: 1}
 	if s := m.Stats(); s.Flushes != want || s.Frames != 4 || s.BytesFrames != uint64(length) {
 		t.Errorf("%v, %d frames of %d bytes, expected %d bytes", s.Flushes, s.Frames, s.BytesFrames, length)
