@@ -10,16 +10,18 @@ import (
 
 const (
 	// fillsPacket is how many bytes that are written at once fill a carrier packet,
-	// whatever its size: the largest one has 1,452 bytes.
+	// whatever its size: quic-go's largest one has 1,452 bytes.
 	fillsPacket = 1500
 	// pathRest is how long after a connection was left one stall is not enough to
-	// suspect the next one.
+	// suspect the next one. Chosen, not measured: a link that is too slow for its
+	// frames then costs a new connection every ten minutes at most.
 	pathRest = 10 * time.Minute
 )
 
-// A path is what the lanes of one peer find out together about the way to it. Where
-// it becomes narrower without a word, full packets vanish for good, however often
-// they are sent again, and small ones pass.
+// A blackHole is what the lanes of one peer find out together about the size of packets
+// that the way to it takes. Where it becomes narrower without a word (a black
+// hole, RFC 8899 section 4.3), full packets vanish for good, however often they are sent
+// again, and small ones pass. Its zero value knows of none.
 //
 // A lane that stalls while no lane gets a full packet through may be such a case. The
 // tunnel looks whether the connection answers all the same, and leaves it for another
@@ -41,7 +43,7 @@ func (p *blackHole) fits(now time.Duration) {
 }
 
 // stall notes that a lane has stalled that got nothing through since a time, and
-// reports whether that may be because of the path.
+// reports whether the path may be the reason.
 func (p *blackHole) stall(class tunnel.Class, since, now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -79,7 +79,8 @@ func (g *Gateway) controlHandler() http.Handler {
 	return mux
 }
 
-// A Client asks a running gateway through its control socket.
+// A Client asks a running gateway through its control socket. A request takes 10 s at
+// most.
 type Client struct {
 	path string
 	http http.Client
@@ -109,12 +110,12 @@ func (c *Client) Routes(ctx context.Context) (r []Route, err error) {
 	return r, c.do(ctx, http.MethodGet, "/routes", nil, &r)
 }
 
-// AddRoute has a prefix routed to a peer.
+// AddRoute has a prefix routed to a peer, until the gateway ends or is told to reload.
 func (c *Client) AddRoute(ctx context.Context, r Route) error {
 	return c.do(ctx, http.MethodPut, "/routes", r, nil)
 }
 
-// DelRoute ends that.
+// DelRoute has a prefix routed to no peer any more.
 func (c *Client) DelRoute(ctx context.Context, r Route) error {
 	return c.do(ctx, http.MethodDelete, "/routes", r, nil)
 }

@@ -3,13 +3,14 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
 	"sheaf/engine/aggregate"
 	"sheaf/engine/wire"
 	"sheaf/parsers/builtin"
 	"sheaf/tunnel"
-	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // malformedFrame says that it is longer than any frame.

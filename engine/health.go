@@ -33,10 +33,12 @@ type health struct {
 const running = -1
 
 const (
-	// steady is how long an epoch must last for those before it to be forgotten.
+	// steady is how long an epoch must last for the ones before it to be forgotten.
+	// Chosen, not measured: five times the default stall, so that a lane on which
+	// nothing gets through never seems to hold.
 	steady = 10 * time.Second
 	// flaps is how many epochs in a row that do not last make a lane that does not
-	// hold. One may be a peer that restarts, two one that is restarted twice.
+	// hold. One may be a peer that restarts, two a peer that is restarted twice.
 	flaps = 3
 )
 
@@ -81,7 +83,7 @@ func (h *health) away(now time.Duration) time.Duration {
 }
 
 // fault returns what is wrong with the lane now, or nil: no epoch runs, or one
-// that is not older than those which did not last.
+// that has not lasted longer than the ones before it.
 func (h *health) fault(now time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,16 +9,18 @@ import (
 )
 
 // A peer without a device is the end of the connections that it carries, so they
-// end with its run. Hosts learn of that by what they send next, and one that only
+// end with its run. Hosts learn of it by what they send next, and one that only
 // listens may take minutes to do so. This end knows at the next handshake: another
 // instance than before is another run. It then says to each of its hosts, or to
 // its own stack, what the peer would have said.
 
-// maxStreams bounds the connections that a lane remembers beyond an epoch; further
-// ones find out by what they send.
+// maxStreams bounds the connections that a lane remembers beyond an epoch, at about 60
+// bytes each; further ones find out by what they send. Chosen, not measured: six times
+// as many connections as e2e holds open.
 const maxStreams = 1 << 16
 
-// resetBatch is how many resets are handed out together.
+// resetBatch is how many resets are handed out together, which bounds their buffer at
+// 4 kB. Chosen, not measured.
 const resetBatch = 64
 
 // streams are the connections that a peer ends itself.
@@ -38,7 +40,7 @@ func (s *streams) begin(h wire.Hello) (over map[parsers.FlowKey]uint32) {
 	return over
 }
 
-// keep notes the flows of an epoch that ended, as list gives them. Those of
+// keep notes the flows of an epoch that ended, as list gives them. The flows of
 // earlier epochs stay as long as there is room.
 func (s *streams) keep(list func(func(parsers.FlowKey, uint32))) {
 	if !s.ends {

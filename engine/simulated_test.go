@@ -8,13 +8,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"sheaf/engine/aggregate"
-	"sheaf/parsers/builtin"
-	"sheaf/tunnel"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"sheaf/engine/aggregate"
+	"sheaf/parsers/builtin"
+	"sheaf/tunnel"
 )
 
 // A wireEnd is one end of a simulated stream: what is written arrives after a

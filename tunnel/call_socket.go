@@ -10,8 +10,8 @@ import (
 )
 
 // How long a call repeats its first packets where nothing comes back. The next call
-// does so after a second. One that is sparing sends them only once, which takes a
-// moment.
+// begins a second later and repeats its own. A call that is sparing sends them only
+// once, which takes a moment.
 const (
 	repeatTime  = 700 * time.Millisecond // QUIC repeats after 0.2, 0.6, 1.4 s
 	sparingTime = 100 * time.Millisecond

@@ -10,12 +10,12 @@ import (
 // were answered at the same moment over different carriers: it opens a lane on one,
 // and the numbers of lanes tell the other end which choice is the latest. A
 // connection on which there never was a lane counts for nothing. Where both ends
-// dialed, the newer one counts, unless both began within crossing: then that of the
-// smaller fingerprint does.
+// dialed, the newer one counts, unless both began within crossing: then the one from
+// the smaller fingerprint does.
 
-// crossing is how long after a connection began another one from the other end
-// is taken for having been dialed at the same moment. Later it means that the
-// other end has lost the first.
+// crossing is how long after a connection began another one from the other end is
+// taken for having been dialed at the same moment: as long as a handshake may take.
+// Later it means that the other end has lost the first.
 const crossing = 5 * time.Second
 
 // yields reports whether a connection that began at since, dialed by this end or
@@ -128,7 +128,8 @@ func (p *Peer) adopt(k *quicConn, h *header) error {
 	return nil
 }
 
-// heed takes note of what the pulse of k says.
+// heed does what the pulse of k says: a connection that is doubted is called anew
+// beside, and a lost one is given up.
 func (p *Peer) heed(k *quicConn, v verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 const connGood = 5 * time.Second
 
 // retryFirst is how long after a less preferred carrier was taken the first choice
-// is tried again, at first; then ever later, up to Config.RetryPreferred.
+// is tried again, at first; then ever later, up to Config.RetryPreferred. An attempt
+// costs some packets, and a network that drops UDP mostly does so for good.
 const retryFirst = 10 * time.Second
 
 // dialLoop calls the peer's endpoint whenever a lane is wanted that nothing else
@@ -252,7 +253,8 @@ func (p *Peer) call(ctx context.Context, c call, sparing bool) candidate {
 	return r
 }
 
-// maxAddresses is how many of an endpoint's addresses one attempt tries.
+// maxAddresses is how many of an endpoint's addresses one attempt tries. Each gets its
+// share of the attempt's time, so that more of them would be too short for a handshake.
 const maxAddresses = 4
 
 // resolve returns the addresses of the endpoint, asked for anew each time.

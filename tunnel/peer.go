@@ -32,7 +32,7 @@ type Peer struct {
 	rtt        time.Duration      // of the last QUIC connection
 	settled    Carrier            // the TCP carrier that worked when a preferred one did not, or 0
 	retryAt    time.Time          // when a preferred one is tried again
-	retryIn    time.Duration      // how long after the last attempt that is
+	retryIn    time.Duration      // how long after the last attempt retryAt is
 	cancelDial context.CancelFunc // of the attempt in progress, or nil
 	opening    bool               // a lane is being asked for, over a TCP carrier
 
@@ -43,7 +43,7 @@ type Peer struct {
 	connected bool
 }
 
-// PeerStatus is what is known of a peer at one moment.
+// PeerStatus is what is known of a peer at one moment. Nothing in it changes afterwards.
 type PeerStatus struct {
 	Fingerprint Fingerprint
 	Endpoint    string // as configured

@@ -12,9 +12,9 @@ import (
 // while the connection lasts, full packets vanish for good, and so do the lanes'
 // bytes in them, while small ones and keepalives pass. What gets out of it is another
 // connection, which begins at minPacket and looks for the path's size itself. The
-// engine says that a lane gets nothing through ([Lane.Suspect]); that the connection
-// answers all the same, or that the host knows of a narrower path (narrowed), tells it
-// from a link that is away, for which packets of any size are the same.
+// engine says that a lane gets nothing through ([Lane.Suspect]). A link that is away
+// looks alike, for which packets of any size are the same; here the connection answers
+// all the same, or the host knows of a narrower path (narrowed).
 //
 // Either end may close the connection; the one that calls then calls again. Over TCP
 // there is nothing to do: see maxSegment.
@@ -49,12 +49,14 @@ func (k *quicConn) narrowed() bool {
 	return mtu != 0 && mtu < k.mtu && mtu < size && k.raised()
 }
 
-// suspectTime is how long a suspect connection may take to answer.
+// suspectTime is how long a suspect connection may take to answer: three round trips by
+// satellite. suspectTick is how often its count of packets is looked at. Chosen, not
+// measured.
 const suspectTime, suspectTick = 2 * time.Second, 50 * time.Millisecond
 
 // suspect gives up a connection over which a lane got nothing through, if its packets
-// are larger than those of a new one and it answers. One that does not is away, for
-// whatever reason, and packets of any size are the same for that.
+// are larger than those of a new one and it answers. A connection that does not is away,
+// for whatever reason, and smaller packets would not help.
 func (p *Peer) suspect(k *quicConn) {
 	switch {
 	case k.narrowed():

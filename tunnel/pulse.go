@@ -11,19 +11,22 @@ import (
 
 const (
 	// pulseBeat is how often a connection is looked at from which an answer is
-	// expected.
+	// expected: twice within askAfter.
 	pulseBeat = 250 * time.Millisecond
 	// pulseIdle is how often one is looked at from which none is: whether the carrier's
 	// own sign of life went unanswered.
 	pulseIdle = 5 * time.Second
-	// Without an answer for so long, or for so many round trips, a connection is
-	// asked for one, then doubted, then lost.
+	// Without an answer for so long, or for so many round trips if they take longer, a
+	// connection is asked for one, then doubted, then lost. A doubt costs a call beside
+	// the connection, a loss the epochs of its lanes, so the one is early and the other
+	// late. Chosen, not measured.
 	askAfter, askTrips     = 500 * time.Millisecond, 2
 	doubtAfter, doubtTrips = time.Second, 4
 	loseAfter, loseTrips   = 3 * time.Second, 12
 )
 
-// A probed is what a pulse is felt on: a *[quic.Conn], or a stream over TCP.
+// A probed is what a pulse counts the packets of and asks for a sign of life: a
+// *[quic.Conn], or a stream over TCP.
 type probed interface {
 	ConnectionStats() quic.ConnectionStats
 	SendDatagram([]byte) error // acknowledged, and not repeated (RFC 9221)
@@ -77,8 +80,8 @@ const (
 	lost            // to be given up
 )
 
-// feel tells what becomes of the connection, each change once, until that is over
-// or lost.
+// feel tells what becomes of the connection, each change once, until it is over or
+// lost.
 func (u *pulse) feel(tell func(verdict)) {
 	var asked time.Time // when the rhythm was last checked
 	before := u.conn.ConnectionStats()

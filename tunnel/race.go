@@ -23,7 +23,7 @@ const (
 	// the one that is answered. On a long or narrow link it would only be in the way.
 	talkTime = 2 * time.Second
 	// holdTime is how long a carrier that worked before may take longer than a
-	// less preferred one.
+	// less preferred one: enough for QUIC's first two repetitions (0.2 and 0.6 s).
 	holdTime = time.Second
 )
 

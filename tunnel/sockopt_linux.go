@@ -11,8 +11,7 @@ import (
 )
 
 // limitUnsent keeps the kernel from taking more than n bytes that it cannot send
-// yet, so that a writer notices a full network. Where it fails nothing but that
-// is lost.
+// yet, so that a writer notices a full network. Where it fails, writers notice later.
 func limitUnsent(conn *net.TCPConn, n int) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -24,7 +23,8 @@ func limitUnsent(conn *net.TCPConn, n int) {
 }
 
 // limitSegment has a socket that is about to call agree with the other end on segments
-// of at most maxSegment bytes, both ways. Where it fails nothing but that is lost.
+// of at most maxSegment bytes, both ways. Where it fails, segments are as large as the
+// devices take.
 func limitSegment(_, _ string, raw syscall.RawConn) error {
 	return raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_MAXSEG, maxSegment)

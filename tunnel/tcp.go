@@ -26,7 +26,8 @@ const (
 	answerLen  = 2
 )
 
-// Handshakes in progress, in all and from one address.
+// Handshakes in progress, in all and from one address. Chosen, not measured: a peer
+// makes maxCalls at a time at most.
 const (
 	maxHalfTCP     = 128
 	maxHalfPerAddr = 16
@@ -143,7 +144,7 @@ func (t *Tunnel) serveTCP(conn *net.TCPConn) error {
 		}
 		return err
 	}
-	l := newTCPLane(p, carrier, h, conn, rw, false)
+	l := newTCPLane(p, tcpCall{carrier, conn, rw}, h, false)
 	if err := p.admits(l, h); err != nil {
 		t.answer(rw, carrier, reasonOf(err), true)
 		return rw.Close()
@@ -239,7 +240,7 @@ func (c *tcpCall) open(ctx context.Context, p *Peer, h header) (*Lane, error) {
 		}
 		return nil, err
 	}
-	l := newTCPLane(p, c.carrier, h, c.conn, c.rw, true)
+	l := newTCPLane(p, *c, h, true)
 	l.serve()
 	return l, nil
 }
@@ -278,11 +279,12 @@ func (p *Peer) openTCP(rw io.ReadWriter, c Carrier, h header) error {
 	return nil
 }
 
-func newTCPLane(p *Peer, c Carrier, h header, conn *net.TCPConn, rw net.Conn, dialed bool) *Lane {
-	s := newTCPStream(p.t.ctx, conn, rw)
+// newTCPLane dresses a connection as a lane that this end asked for, or the peer.
+func newTCPLane(p *Peer, c tcpCall, h header, dialed bool) *Lane {
+	s := newTCPStream(p.t.ctx, c.conn, c.rw)
 	l := &Lane{
-		peer: p, stream: s, class: h.class, carrier: c,
-		epoch: h.epoch, dialed: dialed, since: time.Now(), remote: conn.RemoteAddr(),
+		peer: p, stream: s, class: h.class, carrier: c.carrier,
+		epoch: h.epoch, dialed: dialed, since: time.Now(), remote: c.conn.RemoteAddr(),
 	}
 	if conn := s.probed(); conn != nil && p.cfg.Endpoint != "" {
 		l.pulse = newPulse(conn)

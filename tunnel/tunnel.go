@@ -81,7 +81,8 @@ func New(cfg Config) (*Tunnel, error) {
 // allows reports whether the configuration allows a carrier.
 func (t *Tunnel) allows(c Carrier) bool { return slices.Contains(t.cfg.Carriers, c) }
 
-// bindAttempts is how often a free port is looked for that both UDP and TCP have.
+// bindAttempts is how often a free port is looked for that both UDP and TCP have. On a
+// host on which half of the ports were taken 1 of 65,536 starts would fail.
 const bindAttempts = 16
 
 func (t *Tunnel) listen() error {
@@ -222,8 +223,8 @@ type header struct {
 }
 
 const (
-	laneVersion = 1
-	headerLen   = 1 + 1 + 8 + 8
+	laneVersion = 1             // of the header's form; frames have versions of their own
+	headerLen   = 1 + 1 + 8 + 8 // version, class, instance, epoch
 )
 
 func appendHeader(dst []byte, h header) []byte {
