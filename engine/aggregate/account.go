@@ -45,7 +45,7 @@ func (a *account) frame(groups []codec.Group, head float64, extra, literals int)
 	}
 	for i := range a.shares {
 		s := &a.shares[i]
-		bytes := float64(literals) * float64(s.bytes) / float64(max(all, 1))
+		bytes := float64(literals) * float64(s.bytes) / float64(all)
 		a.stats.Out[s.part] += bytes
 		if s.event != nil {
 			s.event.BytesOut += bytes

@@ -3,6 +3,7 @@ package aggregate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"sheaf/engine/aggregate/codec"
@@ -73,13 +74,30 @@ func TestAcknowledgementsAreCountedTogether(t *testing.T) {
 	g.Spans[0].Literals = 4
 	a.frame([]codec.Group{*g}, 0, 4, 4)
 	a.parts(t, [NumParts]uint64{PartAcks: 120 + 88}, [NumParts]float64{PartAcks: 3 + 5 + 4})
-	// unless a message goes with them
-	g = twoClients(t, m, append([]byte{0x40, 2, 0, 9}, codectest.Publish("a", "b", 0)...))
-	g.Cost = codec.Cost{Bits: 40, Bodies: 32}
-	a = account{stats: &Stats{}, byEvent: true}
-	a.group(g)
-	if a.stats.In[PartAcks] != 0 || a.stats.In[PartHeaders] != 80 {
-		t.Errorf("with a message: %d bytes of acknowledgements, %d of headers", a.stats.In[PartAcks], a.stats.In[PartHeaders])
+}
+
+func TestAcknowledgementsWithAMessageAreNotApart(t *testing.T) {
+	puback, message := []byte{0x40, 2, 0, 9}, codectest.Publish("a", "b", 0)
+	for _, payload := range [][]byte{slices.Concat(puback, message), slices.Concat(message, puback)} {
+		m := newMerger(t, Config{})
+		a := account{stats: &Stats{}, byEvent: true}
+		a.group(twoClients(t, m, payload))
+		if a.stats.In[PartAcks] != 0 || a.stats.In[PartHeaders] != 80 {
+			t.Errorf("%d bytes of acknowledgements, %d of headers", a.stats.In[PartAcks], a.stats.In[PartHeaders])
+		}
+	}
+}
+
+// What a scanner says of where a body begins is not trusted.
+func TestTopicsAreNoMoreThanThePayload(t *testing.T) {
+	for split, topics := range map[int]uint64{16: 32, 17: 34, 18: 34, 99: 34} {
+		g := twoClients(t, newMerger(t, Config{}), codectest.Publish("a/b", "0123456789", 0))
+		g.Spans[0].Split = split
+		a := account{stats: &Stats{}, byEvent: true}
+		a.group(g)
+		if got := a.stats.In; got[PartTopics] != topics || got[PartBodies] != 34-topics {
+			t.Errorf("a body behind %d bytes of 17: %d of topics, %d of bodies", split, got[PartTopics], got[PartBodies])
+		}
 	}
 }
 
@@ -132,6 +150,16 @@ func TestLiteralsAreSharedOut(t *testing.T) {
 	a.stats.is(t, key, 2, 112/2, 15)
 	key.Event = "b"
 	a.stats.is(t, key, 2, 112/2, 7.5)
+}
+
+func TestNothingIsSharedWhereThereAreNoLiterals(t *testing.T) {
+	a := account{stats: &Stats{}}
+	for n, shares := range map[int]int{-1: 0, 0: 0, 1: 1} {
+		a.shares = nil
+		if a.share(PartBodies, nil, n); len(a.shares) != shares {
+			t.Errorf("%d bytes: %d shares", n, len(a.shares))
+		}
+	}
 }
 
 func TestHitsAreCounted(t *testing.T) {
@@ -197,11 +225,11 @@ func TestTemplateOfSeveralEventsKnowsNone(t *testing.T) {
 func TestEventThatGaveWayIsCountedAnew(t *testing.T) {
 	a := account{stats: &Stats{}, byEvent: true}
 	old, rest := a.event(spanIn(5, 77, 0, "a")), &EventStats{}
-	a.event(spanIn(6, 77, 9, ""))
+	a.event(spanIn(6, 77, 1, ""))
 	old.into = rest
 	delete(a.stats.Messages, EventKey{Protocol: 1, Event: "a"})
 	clear(a.stats.parts)
-	if got := a.event(spanIn(6, 77, 9, "")); got != rest {
+	if got := a.event(spanIn(6, 77, 1, "")); got != rest {
 		t.Error("a later part of the message is not counted in the rest")
 	}
 	got := a.event(spanIn(5, 77, 0, "a"))
@@ -259,14 +287,24 @@ func TestPartsComeToTheWhole(t *testing.T) {
 func TestEventsOfPartsOfMessages(t *testing.T) {
 	s := &Stats{}
 	first := s.event(spanIn(0, 77, 0, "a"))
-	if s.event(spanIn(0, 77, 5, "")) != first {
+	if s.event(spanIn(0, 77, 1, "")) != first {
 		t.Error("a later part is counted elsewhere")
 	}
-	if got := s.event(spanIn(0, 77, 0, "b")); got == first || s.event(spanIn(0, 77, 5, "")) != got {
+	if got := s.event(spanIn(0, 77, 0, "b")); got == first || s.event(spanIn(0, 77, 1, "")) != got {
 		t.Error("a later part is not counted with the last first one")
 	}
 	if got := s.event(spanIn(0, 0, 5, "")); got != s.Messages[EventKey{Protocol: 1}] || len(s.parts) != 1 {
 		t.Error("what has no key is counted with what has")
+	}
+}
+
+func TestPartsOfMessagesAreBounded(t *testing.T) {
+	s := &Stats{}
+	for key := range uint64(maxEvents + 2) {
+		s.event(spanIn(0, 1+key, 0, "a"))
+	}
+	if len(s.parts) != maxEvents {
+		t.Errorf("%d parts are known", len(s.parts))
 	}
 }
 

@@ -183,6 +183,7 @@ func TestTrustMask(t *testing.T) {
 		{"goes on", mask(parsers.Hole{Off: 6, Key: key}, digits), "ab\x01\x02\x03\x049876543210"},
 		{"goes on in phase", mask(parsers.Hole{Off: 6, Key: 0x04010203, Phase: 1}), "ab\x01\x02\x03\x049876543210"},
 		{"at the end", mask(parsers.Hole{Off: len(payload), Key: key}), string(payload)},
+		{"at the begin", mask(parsers.Hole{Off: 0, Key: 0}), string(payload)},
 		{"another key", mask(parsers.Hole{Off: 2, Len: 4, Key: key + 1}), ""},
 		{"phase of a key", mask(parsers.Hole{Off: 2, Len: 4, Key: key, Phase: 1}), ""},
 		{"no phase", mask(parsers.Hole{Off: 2, Key: key, Phase: 4}), ""},

@@ -125,8 +125,42 @@ func TestEachSpanHasItsMask(t *testing.T) {
 	if got := m.unmask(payload); string(got) != "abcdefghijklmn" || string(payload) != before || len(m.spans) != 4 {
 		t.Errorf("%q, %d spans, the packet %q", got, len(m.spans), payload)
 	}
-	m.spans = []parsers.Span{spanOf(14)}
-	if got := m.unmask(payload); &got[0] != &payload[0] {
-		t.Error("a payload without masks was copied")
+	// what has none, whatever other holes there are or were, is left as it is
+	stale := spanOf(14, mask(0x01020304, 0))
+	stale.NumHoles = 0
+	for _, s := range []parsers.Span{spanOf(14), spanOf(14, parsers.Hole{Off: 1, Len: 2}), stale} {
+		m.spans = []parsers.Span{s}
+		if got := m.unmask(payload); &got[0] != &payload[0] {
+			t.Errorf("a payload without masks was copied: %d holes", s.NumHoles)
+		}
+	}
+}
+
+func TestMasksThatCanBePutOnAgainAreTrusted(t *testing.T) {
+	b := []byte("ab\x00\x02\x03\x04cd")
+	const key = 0x00020304
+	for _, tt := range []struct {
+		hole  parsers.Hole
+		trust bool
+	}{
+		{parsers.Hole{Off: 2, Len: 4, Key: key}, true},
+		{parsers.Hole{Off: 2, Len: 4, Key: key + 1}, false},
+		{parsers.Hole{Off: 3, Len: 4, Key: key}, false},
+		{parsers.Hole{Off: 2, Len: 4, Key: key, Phase: 1}, false},
+		{parsers.Hole{Off: 2, Len: 3, Key: key}, false},
+		{parsers.Hole{Off: 2, Len: 5, Key: key}, false},
+		{parsers.Hole{Off: 4, Len: 4, Key: 0x03046364}, true}, // up to the end
+		{parsers.Hole{Off: 5, Len: 4, Key: 0x04636400}, false},
+		{parsers.Hole{Off: -1, Len: 4, Key: key}, false},
+		{parsers.Hole{Off: 0, Len: 4, Key: 0x61620002}, true},
+		{parsers.Hole{Off: 0, Key: 7, Phase: 3}, true},
+		{parsers.Hole{Off: 0, Key: 7, Phase: 4}, false},
+		{parsers.Hole{Off: 8, Key: 7}, true},
+		{parsers.Hole{Off: 9, Key: 7}, false},
+		{parsers.Hole{Off: -1, Key: 7}, false},
+	} {
+		if got := trustMask(&tt.hole, b); got != tt.trust {
+			t.Errorf("%+v: trusted %v", tt.hole, got)
+		}
 	}
 }
