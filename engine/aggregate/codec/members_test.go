@@ -89,8 +89,8 @@ func TestListedMembersDoNotFollow(t *testing.T) {
 	}
 }
 
-// A new context's addresses and ports cost least as its other direction's, then where
-// they are those of the newest flow, turned no other way.
+// A new flow costs least where it is the other direction of the newest one of the peer's.
+// One that is next to the newest of its own direction costs less than one far from it.
 func TestNewContextsCost(t *testing.T) {
 	x := newExchange(t, Config{})
 	cost := func(d int, s codectest.Segment) float64 {

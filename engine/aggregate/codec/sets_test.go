@@ -91,36 +91,35 @@ func TestSetsAreBounded(t *testing.T) {
 	}
 }
 
-// The acknowledgements of a message to all are listed from those that are expected, in
-// the order in which they got it, and are expected no more.
+// The acknowledgements of a message to all are listed from those that are expected, who
+// are expected no more then.
 func TestAcknowledgementsAreExpected(t *testing.T) {
 	x := newExchange(t, Config{})
 	f := codectest.NewFanout(6)
-	round := func() (down, up *frame) {
+	round := func() *frame {
 		f.Send(func(int) []byte { return codectest.Publish("t", fmt.Sprint(f.Round), 0) }, func(d int, _ time.Duration, b []byte) { x.add(d, b) })
-		down = x.send(1)
+		x.send(1)
 		if got := x.encoder(0).views.expected.count; got != 6 {
 			t.Errorf("%d are expected", got)
 		}
-		up = x.send(0)
+		up := x.send(0)
 		if got := x.encoder(0).views.expected.count + x.decoder(0).views.expected.count; got != 0 {
 			t.Errorf("%d are expected that have acknowledged", got)
 		}
-		return down, up
+		return up
 	}
 	for range 3 {
 		f.Send(func(int) []byte { return codectest.Publish("t", fmt.Sprint(f.Round), 0) }, func(d int, _ time.Duration, b []byte) { x.add(d, b); x.flush(d) })
 	}
 	for i := range 4 {
-		_, up := round()
-		if g := &up.groups[0]; g.source != sourceExpected || len(g.Members) != 6 {
+		if g := &round().groups[0]; g.source != sourceExpected || len(g.Members) != 6 {
 			t.Errorf("round %d: %d are listed from source %d", i, len(g.Members), g.source)
 		}
 	}
 }
 
-// What is in a set but has no context, or is of another kind, is no member; candidates
-// come from the template of the first span, or of acknowledgements.
+// Candidates are the set of the first span's template, or of acknowledgements, or those
+// that are expected.
 func TestCandidates(t *testing.T) {
 	var s state
 	s.limits.Packets = 10
