@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"sheaf/engine/wire/wiretest":             {"std"},
 	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
 	"sheaf/engine/aggregate/codec":           {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
-	"sheaf/engine/aggregate/codec/codectest": {"sheaf/pcap"},
+	"sheaf/engine/aggregate/codec/codectest": {"sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip", "sheaf/pcap"},
 	"sheaf/engine/aggregate/model":           {"std"},
 	"sheaf/tools/":                           {"sheaf/"},
 	"sheaf/examples/":                        {"sheaf/parsers", "sheaf/parsers/ip"},
