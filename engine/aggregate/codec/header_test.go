@@ -3,13 +3,11 @@ package codec
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"testing"
 
 	"gvisor.dev/gvisor/pkg/tcpip/checksum"
 
 	"sheaf/engine/aggregate/codec/codectest"
-	"sheaf/engine/wire"
 	"sheaf/parsers"
 )
 
@@ -264,49 +262,4 @@ func TestKindOf(t *testing.T) {
 	if Verbatim.TCP() || Verbatim.v4() || Verbatim.v6() {
 		t.Error("a packet as it is has a header")
 	}
-}
-
-// A reader refuses a group of which a packet would be longer than its length field can
-// say, and not one at that length.
-func TestDecoderBoundsPackets(t *testing.T) {
-	for _, s := range []codectest.Segment{{}, {IPv6: true}} {
-		for _, udp := range []bool{false, true} {
-			x := newExchange(t, Config{})
-			b := s.Packet()
-			if udp {
-				b = udpOf(b)
-			}
-			x.send(0, b)
-			d := x.decoder(0)
-			f := d.contexts[0]
-			longest := 65535
-			if s.IPv6 {
-				longest = wire.MaxPacket
-			}
-			for over := range 2 {
-				g := &Group{Kind: KindOf(&f.key), Members: []Member{{context: f, cid: cidAt(0), Fields: Fields{layout: f.layout}}}}
-				g.Spans = []Span{{Body: make([]byte, longest-len(f.layout.bytes)+over)}}
-				if err := d.build(g); errors.Is(err, ErrFrame) != (over > 0) {
-					t.Errorf("IPv6 %v, UDP %v: %d bytes: %v", s.IPv6, udp, longest+over, err)
-				}
-			}
-		}
-	}
-}
-
-// udpOf makes a datagram without payload of a segment.
-func udpOf(b []byte) []byte {
-	at := 40
-	if b[0]>>4 == 4 {
-		at = 20
-		b[9], b[3] = 17, 28
-	} else {
-		b[6], b[5] = 17, 8
-	}
-	b = b[:at+8]
-	copy(b[at+4:], []byte{0, 8, 0, 0})
-	if at == 20 {
-		codectest.FixIP(b)
-	}
-	return b
 }
