@@ -63,8 +63,9 @@ func TestBrokenFramesEndTheEpoch(t *testing.T) {
 		p := newPair(t, Config{})
 		all := frames(p, 2)
 		for n := range all[0] {
-			if _, err := expand(p, all[0][:n]); !errors.Is(err, wire.ErrShort) {
-				t.Fatalf("%d of %d bytes: %v", n, len(all[0]), err)
+			packets, taken, err := p.ends[0].Expander.Expand(all[0][:n])
+			if !errors.Is(err, wire.ErrShort) || taken != 0 || len(packets) != 0 {
+				t.Fatalf("%d of %d bytes: %d packets, %d bytes taken, %v", n, len(all[0]), len(packets), taken, err)
 			}
 		}
 		for _, frame := range all {
