@@ -194,6 +194,8 @@ func TestAcknowledgementsOfAKnownSetWaitForNobody(t *testing.T) {
 	s.due(13*ms, FlushQuiet) // half
 	s.ack(12*ms, acks)
 	s.due(12*ms, FlushComplete)
+	s.ack(13*ms, &groupWait{}) // nor for another acknowledgement
+	s.due(13*ms, FlushComplete)
 	s.data(13*ms, one()) // nothing waits for a singleton
 	s.due(13*ms, FlushComplete)
 }
@@ -209,6 +211,8 @@ func TestAcknowledgementsOfHalfASetWaitTwiceQuiet(t *testing.T) {
 	s.due(13*ms, FlushQuiet)
 	s.ack(12*ms, acks)
 	s.due(14*ms, FlushQuiet)
+	s.ack(13*ms, &groupWait{}) // of no set
+	s.due(15*ms, FlushQuiet)
 	// at most as long as an acknowledgement may wait
 	s.ack(34*ms, acks)
 	s.due(35*ms, FlushAck)
@@ -274,6 +278,10 @@ func TestSingletonWithinAWindowOfTheLastEndsIdle(t *testing.T) {
 		now = s.singletons(1, now, ms, FlushQuiet)
 		s.data(now+tt.after, one())
 		s.goes(now+tt.after+tt.wait, tt.why)
+		if tt.why == FlushWindow { // it is the first of eight
+			now = s.singletons(7, now+tt.after, 5*ms, FlushWindow)
+			s.singletons(1, now, ms, FlushQuiet)
+		}
 	}
 }
 

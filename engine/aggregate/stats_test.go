@@ -171,4 +171,14 @@ func TestKindsNeedNoPlace(t *testing.T) {
 	if len(s.Messages) != maxEvents+1 {
 		t.Errorf("%d events, and one without", len(s.Messages))
 	}
+	s = Stats{} // there are more kinds than events that are kept
+	for i := range maxEvents {
+		s.of(EventKey{Protocol: parsers.ProtocolID(i >> 8), Name: uint8(i)})
+	}
+	for _, event := range []string{"a", "b"} {
+		s.of(EventKey{Event: event})
+	}
+	if len(s.Messages) != maxEvents+2 {
+		t.Errorf("%d kinds and two events", len(s.Messages))
+	}
 }
