@@ -222,6 +222,22 @@ func TestTemplateOfSeveralEventsKnowsNone(t *testing.T) {
 	}
 }
 
+// Events are counted apart also where messages are compared whatever their event.
+func TestEventsAreCountedWhateverIsCompared(t *testing.T) {
+	for _, by := range []Similarity{ByAll, ByEvent, ByName, ByLength, ByContent, ByNothing} {
+		m := newMerger(t, Config{Similarity: by})
+		for i := range 6 {
+			add(t, m, 0, data(i, string(rune('a'+i%2))).Packet())
+			m.Flush(nil, 0, FlushEnd)
+		}
+		for k, e := range m.Stats().Messages {
+			if e.Messages != 3 || k.Event != "t/a" && k.Event != "t/b" {
+				t.Errorf("criteria %b: %d messages of %q", by, e.Messages, k.Event)
+			}
+		}
+	}
+}
+
 func TestEventThatGaveWayIsCountedAnew(t *testing.T) {
 	a := account{stats: &Stats{}, byEvent: true}
 	old, rest := a.event(spanIn(5, 77, 0, "a")), &EventStats{}
