@@ -1,16 +1,18 @@
-// Package engine is a gateway: it reads packets from its ports, sends each to
-// the peer behind which its destination lies, and hands out what the peers send.
+// Package engine is a gateway: it reads packets from its port, sends each to the peer
+// behind which its destination lies, and hands out what the peers send.
 //
-//	port -> router -> queue -> lane: Merger -> tunnel ~~~~
-//	~~~~ tunnel -> lane: Expander -> prefix check -> port
+//	port -> pump, router -> queue -> epoch: Merger -> tunnel ~~~~
+//	~~~~ tunnel -> epoch: Expander -> prefix check -> port
 //
 // Each lane, a peer and a class of traffic, has two goroutines: one merges and
 // writes, one reads and expands; a lock lets them share the lane's memory. While
 // the carrier takes no more the writer blocks, packets gather in the queue, and
 // the next frame is larger: batching adapts to the link by itself.
 //
-// A lane lives in epochs. One begins with each new stream from the tunnel, with
-// empty memories at both ends, and ends with the stream: when it broke, when a
-// frame did not fit, or when nothing got through for Stall. What was queued is
-// dropped then, and the connections inside recover by themselves.
+// A lane (laneRunner) lives in epochs. One begins with each new stream from the tunnel,
+// with a handshake and empty memories at both ends, and ends with the stream: when it
+// broke, when a frame did not fit, or when nothing got through for Stall. What was
+// queued is dropped then, and the connections inside recover by themselves. Both ends
+// log why, and the peer is told over QUIC: a stall, a malformed frame, a digest, a
+// limit, a version.
 package engine
