@@ -89,6 +89,9 @@ func TestEnterTemplate(t *testing.T) {
 	if got := string(c.base(&s)); got != "a" {
 		t.Errorf("its body is written against %q", got)
 	}
+	if c.scratch[0] = 'x'; string(c.templates.at(a).body(0)) != "a" {
+		t.Error("what it is written against is no copy of the base's body")
+	}
 	s.base = templateNumber{}
 	if got := c.base(&s); got != nil {
 		t.Errorf("without a base its body is written against %q", got)
@@ -316,6 +319,20 @@ func TestSpansOfOneTemplate(t *testing.T) {
 	}
 	if e := x.encoder(0); len(e.templates.table) != 1 || e.templates.table[0].next != templateAt(0) {
 		t.Errorf("%d templates; behind the first comes %v", len(e.templates.table), e.templates.table[0].next)
+	}
+}
+
+// The first of two bodies that are edits comes out as it went in: the second is not read
+// over it.
+func TestTwoEdits(t *testing.T) {
+	x := newExchange(t, Config{})
+	s := codectest.Segment{Client: 1, Flags: 0x18}
+	for round := range 5 {
+		s.Payload = append(codectest.Publish("one", fmt.Sprint("body ", round), 0), codectest.Publish("two", fmt.Sprint("other ", 7*round), 0)...)
+		if f := x.send(0, s.Packet()); len(f.groups[0].Spans) != 2 || f.groups[0].Spans[0].literal || f.groups[0].Spans[1].literal {
+			t.Errorf("round %d: %d spans, not two edits", round, len(f.groups[0].Spans))
+		}
+		s.Seq += uint32(len(s.Payload))
 	}
 }
 
