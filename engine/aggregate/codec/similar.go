@@ -72,26 +72,18 @@ func (e *Encoder) Expected(g *Group) int {
 }
 
 // templateOf returns the template that spans of a key belong to.
-func (e *Encoder) templateOf(key uint64) templateNumber {
-	n := e.byKey[key]
-	if !e.templates.holds(n) || e.notes[n.place()].key != key {
+func (e *Encoder) templateOf(key uint64) templateNumber { return e.inUse(e.byKey[key]) }
+
+// templateLike returns the newest template of a key of alike.
+func (e *Encoder) templateLike(key uint64) templateNumber { return e.inUse(e.alike[key]) }
+
+// inUse returns the number of a template, none where it gave way and nothing has taken
+// its place. What does so drops the keys under which the one before was found.
+func (e *Encoder) inUse(n templateNumber) templateNumber {
+	if !e.templates.holds(n) {
 		return templateNumber{}
 	}
 	return n
-}
-
-// templateLike returns the newest template of a key of alike.
-func (e *Encoder) templateLike(key uint64) templateNumber {
-	n := e.alike[key]
-	if key == 0 || !e.templates.holds(n) {
-		return templateNumber{}
-	}
-	for _, k := range e.notes[n.place()].alike {
-		if k == key {
-			return n
-		}
-	}
-	return templateNumber{}
 }
 
 // noteTemplate notes by what a span's new template is to be found.
