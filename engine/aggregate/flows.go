@@ -101,5 +101,6 @@ func (t *flows) idle() (oldest *flow) {
 	return oldest
 }
 
-// sampled is how many flows idle looks at.
+// sampled is how many flows idle looks at: of 16 at random the oldest is, on average,
+// among the oldest six in a hundred.
 const sampled = 16

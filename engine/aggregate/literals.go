@@ -17,7 +17,8 @@ type compressor struct {
 }
 
 // worthwhile is how many bytes of literals are tried: fewer are not made shorter, as
-// the header of a zstd frame alone takes some.
+// the header of a zstd frame alone takes some. 16 change no capture of testdata, 256 cost
+// 0.04 % more.
 const worthwhile = 64
 
 // compress returns literals as they are sent, borrowed until the next call.

