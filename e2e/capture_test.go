@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"sheaf/parsers/ip"
 	"sheaf/pcap"
 )
 
@@ -68,11 +69,14 @@ func (c *capture) stop() (packets [][]byte, complete bool) {
 	}
 }
 
-// A flow is what packets have in common between which there is an order.
+// A flow is what packets have in common between which there is an order: those that
+// take one lane and are of one flow there.
 type flow struct {
 	src, dst     netip.Addr
-	protocol     uint8
-	sport, dport uint16 // where the packet has them
+	protocol     uint8       // behind the extension headers
+	shown        uint8       // where the codec stops: at a fragment, or an authentication header
+	part         ip.Fragment // of a datagram
+	sport, dport uint16      // where the packet has them
 }
 
 func (f flow) String() string {
@@ -81,19 +85,17 @@ func (f flow) String() string {
 
 // flowOf returns a packet's flow, and where its transport header begins.
 func flowOf(p []byte) (f flow, at int) {
-	fragment := false
-	if p[0]>>4 == 4 {
-		f.src, f.dst = netip.AddrFrom4([4]byte(p[12:16])), netip.AddrFrom4([4]byte(p[16:20]))
-		f.protocol, at = p[9], int(p[0]&15)*4
-		fragment = binary.BigEndian.Uint16(p[6:])&0x3fff != 0
-	} else {
-		f.src, f.dst = netip.AddrFrom16([16]byte(p[8:24])), netip.AddrFrom16([16]byte(p[24:40]))
-		f.protocol, at = p[6], 40
+	var h, shallow ip.Header
+	if h.Parse(p) == nil && shallow.ParseShallow(p) == nil {
+		f.protocol, f.shown = h.Proto, shallow.Proto
+		if f.part = h.Fragment; f.part.Part() {
+			f.part = ip.First // and all others
+		} else {
+			f.sport, f.dport = h.Ports()
+		}
 	}
-	if (f.protocol == syscall.IPPROTO_TCP || f.protocol == syscall.IPPROTO_UDP) && !fragment && len(p) >= at+4 {
-		f.sport, f.dport = binary.BigEndian.Uint16(p[at:]), binary.BigEndian.Uint16(p[at+2:])
-	}
-	return f, at
+	f.src, f.dst = h.Src(), h.Dst()
+	return f, h.Len
 }
 
 // from returns the packets that come from a site, by flow.
@@ -155,7 +157,7 @@ func joined(packets [][]byte) [][]byte {
 	var next uint32 // the sequence number that would follow
 	for _, p := range packets {
 		f, at := flowOf(p)
-		if f.protocol == syscall.IPPROTO_UDP && f.sport != 0 {
+		if f.protocol == syscall.IPPROTO_UDP && f.sport != 0 && len(p) >= at+8 {
 			p = bytes.Clone(p)
 			clear(p[at+6 : at+8]) // checksum
 		}
@@ -163,8 +165,12 @@ func joined(packets [][]byte) [][]byte {
 			out, next = append(out, p), 0
 			continue
 		}
-		p = bytes.Clone(p)
 		header := at + int(p[at+12]>>4)*4
+		if header < at+20 || header > len(p) {
+			out, next = append(out, p), 0
+			continue
+		}
+		p = bytes.Clone(p)
 		clear(p[at+16 : at+18]) // checksum
 		if p[0]>>4 == 4 {
 			clear(p[2:4])   // length
