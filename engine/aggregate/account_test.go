@@ -127,10 +127,10 @@ func TestFramesThemselvesCost(t *testing.T) {
 // Compressed literals are shared out by how long each was before.
 func TestLiteralsAreSharedOut(t *testing.T) {
 	m := newMerger(t, Config{})
-	g := twoClients(t, m, append(codectest.Publish("a", "one", 0), codectest.Publish("b", "two", 0)...))
+	twoClients(t, m, append(codectest.Publish("a", "one", 0), codectest.Publish("b", "two", 0)...))
 	add(t, m, 0, make([]byte, 50))
 	list := m.pending.list
-	g = &list[0]
+	g := &list[0]
 	g.Cost.Literals = 100 // of which 10 fill holes
 	g.Spans[0].Literals, g.Spans[1].Literals = 60, 30
 	list[1].Cost.Literals = 100

@@ -128,7 +128,7 @@ func read(lines []string, sections map[string]bool) (all []*Vector, err error) {
 	for _, v := range all {
 		switch {
 		case v.name == "" || v.line == 0:
-			return nil, fmt.Errorf("vector %q: needs name: and hex:", v.name)
+			return nil, fmt.Errorf("vector %q: needs a name and hex", v.name)
 		case !sections[v.spec]:
 			return nil, fmt.Errorf("vector %q: SPEC.md has no section %q", v.name, v.spec)
 		}

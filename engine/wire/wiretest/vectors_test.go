@@ -25,8 +25,8 @@ func TestRead(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	for _, tt := range []struct{ file, want string }{
 		{"name: x\nspec: 2\nhex: 00\nno colon", "line 4: no key"},
-		{"name: x\nspec: 2", "needs name: and hex:"},
-		{"spec: 2\nhex: 00", "needs name: and hex:"},
+		{"name: x\nspec: 2", "needs a name and hex"},
+		{"spec: 2\nhex: 00", "needs a name and hex"},
 		{"name: x\nspec: 9\nhex: 00", `no section "9"`},
 		{"name: x\nhex: 00", `no section ""`},
 	} {
