@@ -25,13 +25,24 @@ var columns = [...]struct {
 
 func all(Kind) bool { return true }
 
+// columnsOf are the columns that groups of a kind have: asking each column whether it is
+// one of them took 5 % of the time of small groups.
+var columnsOf = func() (of [IP6 + 1][]func(*codec, *Group) error) {
+	for k := range of {
+		for _, c := range columns {
+			if c.has(Kind(k)) {
+				of[k] = append(of[k], c.code)
+			}
+		}
+	}
+	return of
+}()
+
 // codeColumns codes the header fields of a group, and what fills its holes.
 func (x *codec) codeColumns(g *Group) error {
-	for i := range columns {
-		if c := &columns[i]; c.has(g.Kind) {
-			if err := c.code(x, g); err != nil {
-				return err
-			}
+	for _, code := range columnsOf[g.Kind] {
+		if err := code(x, g); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -53,10 +53,14 @@ func (x *codec) codeMembers(g *Group) error {
 func (x *codec) listMember(g *Group, i int, cid CID) error {
 	mb := g.member(i)
 	f := x.context(cid)
-	if f == nil || x.marked(cid) || KindOf(&f.key) != g.Kind {
+	if f == nil || KindOf(&f.key) != g.Kind {
 		return invalid("member listed twice, or without a context")
 	}
-	x.mark(cid)
+	mark := &x.marks[cid.place()]
+	if *mark == x.group {
+		return invalid("member listed twice, or without a context")
+	}
+	*mark = x.group
 	mb.context, mb.cid = f, cid
 	return nil
 }
