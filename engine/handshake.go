@@ -40,10 +40,12 @@ func handshake(s stream, own wire.Hello) (theirs wire.Hello, limits wire.Limits,
 	deadline := time.Now().Add(helloTimeout)
 	_ = s.SetReadDeadline(deadline)
 	_ = s.SetWriteDeadline(deadline)
-	if _, err = s.Write(wire.AppendHello(nil, own)); err != nil {
-		return theirs, limits, noHello(own, err)
-	}
+	_, unsent := s.Write(wire.AppendHello(nil, own))
+	// A peer that declined first takes no Hello, and has left its own, which says why.
 	theirs, err = readHello(s)
+	if err != nil && unsent != nil && !errors.Is(err, wire.ErrHello) {
+		return theirs, limits, noHello(own, unsent)
+	}
 	if errors.Is(err, wire.ErrHello) {
 		return theirs, limits, fmt.Errorf("%w: %w: %w", ErrPeer, tunnel.ReasonProtocol, err)
 	}
@@ -56,6 +58,9 @@ func handshake(s stream, own wire.Hello) (theirs wire.Hello, limits wire.Limits,
 	}
 	if err != nil {
 		return theirs, limits, fmt.Errorf("%w: %w: %w", ErrPeer, tunnel.ReasonLimit, err)
+	}
+	if unsent != nil {
+		return theirs, limits, noHello(own, unsent)
 	}
 	_ = s.SetReadDeadline(time.Time{})
 	return theirs, limits, nil

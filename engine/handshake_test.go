@@ -47,6 +47,40 @@ func helloOf(from, to uint8) wire.Hello {
 	return wire.Hello{Min: from, Max: to, Limits: wire.DefaultLimits}
 }
 
+// A deaf stream takes nothing any more, and can still be read.
+type deaf struct{ stream }
+
+var errDeaf = &tunnel.ResetError{Reason: tunnel.ReasonClosed, Remote: true}
+
+func (deaf) Write([]byte) (int, error) { return 0, errDeaf }
+
+// A peer that declined the lane before this end's Hello came has left its own: it says
+// why. Where it does not, the write's error stands.
+func TestHandshakeDeclinedFirst(t *testing.T) {
+	own := helloOf(2, 3)
+	for name, test := range map[string]struct {
+		says []byte
+		want string
+	}{
+		"newer":   {wire.AppendHello(nil, helloOf(4, 7)), "versions 2 to 3 here, 4 to 7 there"},
+		"older":   {wire.AppendHello(nil, helloOf(1, 1)), "versions 2 to 3 here, 1 to 1 there"},
+		"garbage": {[]byte("GET / HTTP/1.1\r\n"), "not a sheaf gateway"},
+		"same":    {wire.AppendHello(nil, own), errDeaf.Error()},
+		"nothing": {nil, errDeaf.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wirePair(0, 1<<16)
+			if _, err := w[1].Write(test.says); err != nil {
+				t.Fatal(err)
+			}
+			_ = w[1].Decline(nil)
+			if _, _, err := handshake(deaf{w[0]}, own); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
+
 // What a peer says in place of a Hello that agrees is told as what it is.
 func TestHandshake(t *testing.T) {
 	own := helloOf(2, 3)
