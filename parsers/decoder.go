@@ -32,8 +32,6 @@ var (
 )
 
 const (
-	flagSYN = 2 // in Segment.Flags
-
 	minTCP = 20
 	lenUDP = 8
 )

@@ -68,8 +68,18 @@ type Segment struct {
 
 	// TCP only.
 	Seq, Ack uint32
-	Flags    uint8 // FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128
+	Flags    uint8 // FlagFIN and the others
 }
+
+// The flags of a TCP header that are looked at, of the byte at its offset 13 (RFC 9293
+// section 3.1).
+const (
+	FlagFIN = 1 << iota
+	FlagSYN
+	FlagRST
+	_ // PSH
+	FlagACK
+)
 
 // Payload returns the bytes after the transport header, borrowed like Packet.
 func (s *Segment) Payload() []byte { return s.Packet[s.HeaderLen+s.TransportLen:] }

@@ -57,7 +57,7 @@ func (st *Stream) Scan(reg *Registry, seg *Segment, dst []Span) []Span {
 	}
 
 	seq := seqnum.Value(seg.Seq)
-	if seg.Flags&flagSYN != 0 {
+	if seg.Flags&FlagSYN != 0 {
 		*st = Stream{started: true}
 		seq = seq.Add(1) // a SYN takes one number, its data follows (RFC 9293, 3.4)
 		st.next = seq

@@ -8,6 +8,7 @@ import (
 	"sheaf/engine/aggregate/codec"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // A Merger is the writing end of one direction of a lane. Add takes packets in;
@@ -131,8 +132,8 @@ func (m *Merger) admit(now time.Duration, packet []byte) *flow {
 func (m *Merger) await(now time.Duration, f *flow) {
 	g, wait := &m.pending.list[f.group.index()], &m.pending.groups[f.group.index()].wait
 	t := traits{
-		control: g.Flags&(flagSYN|flagFIN|flagRST) != 0,
-		icmp:    g.Kind == codec.IP4 && f.Key.Proto == protoICMP || g.Kind == codec.IP6 && f.Key.Proto == protoICMPv6,
+		control: g.Flags&(parsers.FlagSYN|parsers.FlagFIN|parsers.FlagRST) != 0,
+		icmp:    g.Kind == codec.IP4 && f.Key.Proto == ip.ICMP || g.Kind == codec.IP6 && f.Key.Proto == ip.ICMPv6,
 		tcp:     g.Kind.TCP(),
 		ack:     seqnum.Value(m.seg.Ack),
 		payload: len(g.Spans) > 0,
@@ -158,15 +159,6 @@ func mostUrgent(spans []codec.Span) parsers.Class {
 	}
 	return class
 }
-
-const (
-	protoICMP   = 1
-	protoICMPv6 = 58
-
-	flagFIN = 1
-	flagSYN = 2
-	flagRST = 4
-)
 
 // verbatim makes the packet a group of its own.
 func (m *Merger) verbatim(now time.Duration, packet []byte) {

@@ -48,9 +48,9 @@ func TestScheduleIsToldOfSegments(t *testing.T) {
 		{"a message that acknowledges", [][]byte{join(puback)}, ackWait, FlushAck},
 		{"that and another", [][]byte{join(puback, message)}, window, FlushWindow},
 		{"another and that", [][]byte{join(message, puback)}, window, FlushWindow},
-		{"SYN", [][]byte{flag(flagSYN)}, 0, FlushUrgent},
-		{"FIN", [][]byte{flag(flagFIN | 0x10)}, 0, FlushUrgent},
-		{"RST", [][]byte{flag(flagRST)}, 0, FlushUrgent},
+		{"SYN", [][]byte{flag(parsers.FlagSYN)}, 0, FlushUrgent},
+		{"FIN", [][]byte{flag(parsers.FlagFIN | 0x10)}, 0, FlushUrgent},
+		{"RST", [][]byte{flag(parsers.FlagRST)}, 0, FlushUrgent},
 		{"PSH and ACK", [][]byte{flag(0x18)}, ackWait, FlushAck},
 		{"a ping", [][]byte{join(ping)}, 0, FlushUrgent},
 		{"a ping behind a message", [][]byte{join(message, ping)}, 0, FlushUrgent},
@@ -98,7 +98,7 @@ func TestFlowsAcknowledgementsOutliveAFrame(t *testing.T) {
 
 // A Config's times are those of the schedule.
 func TestTimesAreThoseOfTheConfig(t *testing.T) {
-	syn := segment{Client: 9, Flags: flagSYN}.Packet()
+	syn := segment{Client: 9, Flags: parsers.FlagSYN}.Packet()
 	for _, tt := range []struct {
 		cfg  Config
 		in   [][]byte

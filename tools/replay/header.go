@@ -74,10 +74,10 @@ func (m *headerModel) cost(packet []byte) int {
 	}
 	c.header, c.ip = append(c.header[:0], header...), s.HeaderLen
 	c.nextSeq = s.Seq + uint32(len(s.Payload()))
-	if s.Flags&flagSYN != 0 {
+	if s.Flags&parsers.FlagSYN != 0 {
 		c.nextSeq++
 	}
-	if s.Flags&flagFIN != 0 {
+	if s.Flags&parsers.FlagFIN != 0 {
 		c.nextSeq++
 	}
 	return cost
@@ -130,7 +130,6 @@ func (c *headerContext) changes(s *parsers.Segment, h []byte) (n int, ok bool) {
 }
 
 const (
-	flagFIN = 0x01
 	flagPSH = 0x08
 )
 

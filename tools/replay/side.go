@@ -163,7 +163,7 @@ func (s *sides) judge(packet []byte, key parsers.FlowKey) (dir Direction, sure b
 	}
 	switch segment := tcpOf(packet); {
 	case len(segment) == 0:
-	case segment[13]&flagsSYN == flagSYN: // it comes from the client
+	case segment[13]&flagsSYN == parsers.FlagSYN: // it comes from the client
 		return Up, true
 	case segment[13]&flagsSYN == flagsSYN:
 		return Down, true
@@ -180,7 +180,6 @@ func (s *sides) judge(packet []byte, key parsers.FlowKey) (dir Direction, sure b
 }
 
 const (
-	flagSYN  = 0x02
 	flagsSYN = 0x12 // SYN and ACK
 
 	minTCP = 20

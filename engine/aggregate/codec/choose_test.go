@@ -9,6 +9,7 @@ import (
 
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // A crowd is an Encoder with flows of one kind, that a test makes groups of.
@@ -24,7 +25,7 @@ func newCrowd(t *testing.T, flows int) *crowd {
 	c := &crowd{Encoder: e, flows: make([]Flow, flows), template: e.templates.take(9)}
 	for i := range c.flows {
 		f := &c.flows[i]
-		f.Key = parsers.FlowKey{SrcPort: uint16(40000 + i), DstPort: 1883, Proto: protoTCP, Version: 4}
+		f.Key = parsers.FlowKey{SrcPort: uint16(40000 + i), DstPort: 1883, Proto: ip.TCP, Version: 4}
 		f.cid = cidAt(uint32(i))
 		e.enterContext(f.cid, &context{key: f.Key})
 	}

@@ -1,6 +1,9 @@
 package codec
 
-import "sheaf/engine/aggregate/model"
+import (
+	"sheaf/engine/aggregate/model"
+	"sheaf/parsers"
+)
 
 // columns are the fields of all members of a group. They are coded one after the
 // other, in this order, each as differences from what the contexts predict.
@@ -265,4 +268,4 @@ func (s *state) predictWindow(f *context, flags uint8) uint16 {
 }
 
 // opened tells whether a segment with flags is the first behind the flow's SYN.
-func (f *context) opened(flags uint8) bool { return f.syn && flags&flagSYN == 0 }
+func (f *context) opened(flags uint8) bool { return f.syn && flags&parsers.FlagSYN == 0 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"sheaf/engine/aggregate/codec/codectest"
+	"sheaf/parsers"
 )
 
 // Groups of each kind have the columns that their headers have, in one order.
@@ -246,11 +247,11 @@ func TestPredictWindow(t *testing.T) {
 		flags uint8
 		want  uint16
 	}{
-		"the first":       {context{window: 9}, flagSYN, 1},
-		"behind a SYN":    {context{window: 9, started: true, syn: true}, flagACK, 2},
-		"a SYN once more": {context{window: 9, started: true, syn: true}, flagSYN, 9},
-		"another":         {context{window: 503, step: 2, started: true}, flagACK, 505},
-		"past the end":    {context{window: 65535, step: 2, started: true}, flagACK, 1},
+		"the first":       {context{window: 9}, parsers.FlagSYN, 1},
+		"behind a SYN":    {context{window: 9, started: true, syn: true}, parsers.FlagACK, 2},
+		"a SYN once more": {context{window: 9, started: true, syn: true}, parsers.FlagSYN, 9},
+		"another":         {context{window: 503, step: 2, started: true}, parsers.FlagACK, 505},
+		"past the end":    {context{window: 65535, step: 2, started: true}, parsers.FlagACK, 1},
 	} {
 		if got := s.predictWindow(&tt.f, tt.flags); got != tt.want {
 			t.Errorf("%s: %d, expected %d", name, got, tt.want)

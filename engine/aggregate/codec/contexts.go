@@ -1,6 +1,9 @@
 package codec
 
-import "sheaf/parsers"
+import (
+	"sheaf/parsers"
+	"sheaf/parsers/ip"
+)
 
 // codeContext codes a new context: its CID, and its addresses and ports as those
 // of the flow in the other direction, turned round, or against the newest. A broker's
@@ -82,7 +85,7 @@ func (x *codec) codeKey(kind Kind, key *parsers.FlowKey) {
 		}
 	}
 	if kind.TCP() {
-		key.Proto = protoTCP
+		key.Proto = ip.TCP
 		return
 	}
 	if x.coder.Bool(&md.keySame[34], key.Proto == old.Proto) {

@@ -5,6 +5,7 @@ import (
 
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // Config says how a gateway's end of a lane codes.
@@ -206,7 +207,7 @@ func (e *Encoder) Dissect(seg *parsers.Segment) (Kind, bool) {
 	}
 	e.header = h
 	k := KindOf(&seg.Key)
-	if k.TCP() != (seg.Key.Proto == protoTCP && seg.TransportLen > 0) {
+	if k.TCP() != (seg.Key.Proto == ip.TCP && seg.TransportLen > 0) {
 		return 0, false
 	}
 	e.runs = appendRuns(e.runs[:0], h, seg.HeaderLen, k.TCP())

@@ -6,6 +6,7 @@ import (
 	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // segmentOf returns a packet taken apart.
@@ -33,7 +34,7 @@ func TestMemberIsProven(t *testing.T) {
 		{"as it is", 0x18, func(*parsers.FlowKey) {}, true},
 		{"with other flags", 0x10, func(*parsers.FlowKey) {}, false},
 		{"of another flow", 0x18, func(k *parsers.FlowKey) { k.SrcPort++ }, false},
-		{"of a flow of another kind", 0x18, func(k *parsers.FlowKey) { k.Proto = protoUDP }, false},
+		{"of a flow of another kind", 0x18, func(k *parsers.FlowKey) { k.Proto = ip.UDP }, false},
 	} {
 		e, _ := New(Config{Limits: wire.DefaultLimits})
 		seg := segmentOf(t, s.Packet())
@@ -67,18 +68,18 @@ func TestShapesAreShared(t *testing.T) {
 		}
 		return e.header
 	}
-	plain := e.shape(header(), v4Len, protoTCP)
-	if plain == nil || e.shape(header(), v4Len, protoTCP) != plain {
+	plain := e.shape(header(), v4Len, ip.TCP)
+	if plain == nil || e.shape(header(), v4Len, ip.TCP) != plain {
 		t.Error("the same header has another layout")
 	}
-	if l := e.shape(header(), v4Len, protoUDP); l != nil {
+	if l := e.shape(header(), v4Len, ip.UDP); l != nil {
 		t.Errorf("a UDP header of 20 bytes has the layout %v", l)
 	}
-	if l := e.shape(header(), v4Len+tcpLen, protoTCP); l == nil || l == plain || l.ip != v4Len+tcpLen {
+	if l := e.shape(header(), v4Len+tcpLen, ip.TCP); l == nil || l == plain || l.ip != v4Len+tcpLen {
 		t.Errorf("a header of IP alone has the layout %v", l)
 	}
 	for i := range 4*maxLayouts + 50 {
-		e.shape(header(optionMSS, 4, byte(i>>8), byte(i)), v4Len, protoTCP)
+		e.shape(header(optionMSS, 4, byte(i>>8), byte(i)), v4Len, ip.TCP)
 		if i == 4*maxLayouts-1 && len(e.shapes) != 4*maxLayouts+1 {
 			t.Errorf("%d layouts are kept, expected %d", len(e.shapes), 4*maxLayouts+1)
 		}

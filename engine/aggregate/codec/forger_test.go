@@ -9,6 +9,7 @@ import (
 
 	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
+	"sheaf/parsers"
 )
 
 // A forger writes frames that no Encoder would, for a Decoder that remembers the same:
@@ -60,7 +61,7 @@ func (f *forger) shape(kind Kind, members, spans int) *Group {
 // next begins another group of the frame.
 func (f *forger) next(kind Kind, members, spans int) *Group {
 	f.codeMore(true)
-	f.group = &Group{Kind: kind, Flags: flagACK, Members: make([]Member, members), Spans: make([]Span, spans)}
+	f.group = &Group{Kind: kind, Flags: parsers.FlagACK, Members: make([]Member, members), Spans: make([]Span, spans)}
 	_ = f.codeShape(f.group)
 	return f.group
 }

@@ -7,16 +7,10 @@ import (
 
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 const (
-	protoTCP = 6
-	protoUDP = 17
-
-	flagFIN = 1
-	flagSYN = 2
-	flagACK = 16
-
 	// maxHeader bounds the headers that a layout describes, in bytes: the longest IPv4
 	// and TCP headers are 60 bytes each; what IPv6 extension headers add past
 	// it rides verbatim.
@@ -143,7 +137,7 @@ func (k Kind) longest() int {
 // KindOf returns the kind of group for a flow's segments. A fragment's key has
 // no ports, and so no TCP flow either.
 func KindOf(key *parsers.FlowKey) Kind {
-	tcp := key.Proto == protoTCP && key.SrcPort|key.DstPort != 0
+	tcp := key.Proto == ip.TCP && key.SrcPort|key.DstPort != 0
 	switch {
 	case key.Version == 4 && tcp:
 		return TCP4
@@ -179,9 +173,9 @@ func dissect(seg *parsers.Segment, buf []byte, f *Fields) ([]byte, bool) {
 	t := h[seg.HeaderLen:]
 	switch {
 	case seg.TransportLen == 0:
-	case seg.Key.Proto == protoTCP:
+	case seg.Key.Proto == ip.TCP:
 		f.dissectTCP(t)
-	case seg.Key.Proto == protoUDP:
+	case seg.Key.Proto == ip.UDP:
 		f.sum = binary.BigEndian.Uint16(t[udpChecksum:])
 		clear(t[:udpLen])
 	default:
@@ -209,33 +203,33 @@ func (f *Fields) dissectTCP(t []byte) {
 
 // newLayout describes the zeroed header b, which it copies. It reports false
 // where b is not one: only a peer can make it so.
-func newLayout(b []byte, ip int, proto uint8) (*layout, bool) {
-	if ip < v4Len || ip > len(b) || len(b) > maxHeader {
+func newLayout(b []byte, ipLen int, proto uint8) (*layout, bool) {
+	if ipLen < v4Len || ipLen > len(b) || len(b) > maxHeader {
 		return nil, false
 	}
-	l := &layout{bytes: append([]byte(nil), b...), ip: ip, proto: proto}
+	l := &layout{bytes: append([]byte(nil), b...), ip: ipLen, proto: proto}
 	version := b[0] >> 4
-	if version != 4 && (version != 6 || ip < v6Len) {
+	if version != 4 && (version != 6 || ipLen < v6Len) {
 		return nil, false
 	}
-	key := parsers.FlowKey{Version: version, Proto: proto, SrcPort: uint16(len(b) - ip)}
+	key := parsers.FlowKey{Version: version, Proto: proto, SrcPort: uint16(len(b) - ipLen)}
 	l.kind = KindOf(&key)
-	switch t := b[ip:]; {
+	switch t := b[ipLen:]; {
 	case l.kind.TCP():
 		if len(t) < tcpLen {
 			return nil, false
 		}
 		o := optionsOf(t)
 		if o.tsval != 0 {
-			l.tsval = ip + o.tsval
+			l.tsval = ipLen + o.tsval
 		}
 		if o.sack != 0 {
-			l.sack, l.blocks = ip+o.sack, o.blocks
+			l.sack, l.blocks = ipLen+o.sack, o.blocks
 		}
-	case len(t) != 0 && (proto != protoUDP || len(t) != udpLen):
+	case len(t) != 0 && (proto != ip.UDP || len(t) != udpLen):
 		return nil, false
 	}
-	l.runs = appendRuns(nil, b, ip, l.kind.TCP())
+	l.runs = appendRuns(nil, b, ipLen, l.kind.TCP())
 	for _, r := range l.runs {
 		l.opaque += int(r.to - r.from)
 	}

@@ -10,6 +10,7 @@ import (
 	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // What a frame asks for is held against what there is: each demand past its bound is
@@ -71,7 +72,7 @@ func TestHostileContexts(t *testing.T) {
 			f.shape(IP4, 1, 1)
 			f.fresh(false)
 			f.coder.Bool(&f.models.reversed, false)
-			key := parsers.FlowKey{SrcPort: 1, DstPort: 2, Proto: protoTCP, Version: 4}
+			key := parsers.FlowKey{SrcPort: 1, DstPort: 2, Proto: ip.TCP, Version: 4}
 			f.codeKey(IP4, &key)
 		}},
 	})

@@ -1,6 +1,9 @@
 package codec
 
-import "sheaf/engine/wire"
+import (
+	"sheaf/engine/wire"
+	"sheaf/parsers"
+)
 
 // maxLayouts bounds the table of layouts. A lane has as many places as templates, up
 // to this: the captures at hand have 1 to 34 layouts, mirrors of a backbone some
@@ -92,7 +95,7 @@ func (x *codec) codeLayouts(g *Group) error {
 		mb := &g.Members[i]
 		if res[i] == 0 {
 			mb.layout = mb.context.layout
-		} else if err := x.codeLayout(mb, g.Flags&flagSYN != 0); err != nil {
+		} else if err := x.codeLayout(mb, g.Flags&parsers.FlagSYN != 0); err != nil {
 			return err
 		}
 		if mb.layout == nil || mb.layout.kind != g.Kind || mb.layout.proto != mb.context.key.Proto {

@@ -1,6 +1,10 @@
 package codec
 
-import "gvisor.dev/gvisor/pkg/tcpip/seqnum"
+import (
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+
+	"sheaf/parsers"
+)
 
 // learn brings the contexts and the set that a group belongs to up to date with it. What
 // later decisions of the same group look at has been learned at once, beside the code:
@@ -44,14 +48,14 @@ func (x *codec) learn(g *Group) {
 func (x *codec) learnTCP(g *Group, mb *Member, n uint32) {
 	f := mb.context
 	end := mb.seq + n
-	if g.Flags&flagSYN != 0 {
+	if g.Flags&parsers.FlagSYN != 0 {
 		end++
 	}
-	if g.Flags&flagFIN != 0 {
+	if g.Flags&parsers.FlagFIN != 0 {
 		end++
 	}
 	// a retransmission does not take the flow back, a new connection does
-	if !f.started || g.Flags&flagSYN != 0 || !seqnum.Value(end).LessThan(seqnum.Value(f.end)) {
+	if !f.started || g.Flags&parsers.FlagSYN != 0 || !seqnum.Value(end).LessThan(seqnum.Value(f.end)) {
 		f.end = end
 	}
 	x.learnWindow(f, mb.window, g.Flags)
@@ -60,7 +64,7 @@ func (x *codec) learnTCP(g *Group, mb *Member, n uint32) {
 	} else if f.odd != nil {
 		f.odd.sack = sack{}
 	}
-	f.syn = g.Flags&flagSYN != 0
+	f.syn = g.Flags&parsers.FlagSYN != 0
 	f.ack = mb.ack
 	f.started = true
 	if mb.layout.tsval != 0 {
@@ -69,7 +73,7 @@ func (x *codec) learnTCP(g *Group, mb *Member, n uint32) {
 	}
 	x.items = append(x.items, item{
 		context: f, cid: mb.cid, fresh: mb.fresh, reverse: f.reverse, payload: len(g.Spans) > 0,
-		begin: mb.seq, end: f.end, ack: mb.ack, hasAck: g.Flags&flagACK != 0,
+		begin: mb.seq, end: f.end, ack: mb.ack, hasAck: g.Flags&parsers.FlagACK != 0,
 		hasTSval: mb.layout.tsval != 0, tsval: mb.tsval,
 	})
 	x.views.expected.remove(mb.cid)

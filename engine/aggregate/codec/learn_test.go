@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"sheaf/engine/wire"
+	"sheaf/parsers"
 )
 
 // A lesson is one segment for a hand-made context to learn from.
@@ -24,19 +25,19 @@ func TestLearnEnd(t *testing.T) {
 		lessons []lesson
 		want    uint32
 	}{
-		{"payload", []lesson{{flagACK, 100, 20}}, 120},
-		{"none", []lesson{{flagACK, 100, 0}}, 100},
-		{"SYN", []lesson{{flagSYN, 100, 0}}, 101},
-		{"FIN", []lesson{{flagFIN, 100, 20}}, 121},
-		{"SYN and FIN", []lesson{{flagSYN | flagFIN, 100, 20}}, 122},
-		{"one after the other", []lesson{{flagACK, 100, 20}, {flagACK, 120, 5}}, 125},
-		{"a gap", []lesson{{flagACK, 100, 20}, {flagACK, 200, 5}}, 205},
-		{"a retransmission", []lesson{{flagACK, 100, 20}, {flagACK, 120, 5}, {flagACK, 100, 20}}, 125},
-		{"a retransmission and more", []lesson{{flagACK, 100, 20}, {flagACK, 100, 30}}, 130},
-		{"a keep-alive", []lesson{{flagACK, 100, 20}, {flagACK, 119, 0}}, 120},
-		{"past the last number", []lesson{{flagACK, 1<<32 - 10, 5}, {flagACK, 1<<32 - 5, 15}}, 10},
-		{"back past it", []lesson{{flagACK, 5, 5}, {flagACK, 1<<32 - 5, 5}}, 10},
-		{"a new connection", []lesson{{flagACK, 1000, 20}, {flagSYN, 100, 0}}, 101},
+		{"payload", []lesson{{parsers.FlagACK, 100, 20}}, 120},
+		{"none", []lesson{{parsers.FlagACK, 100, 0}}, 100},
+		{"SYN", []lesson{{parsers.FlagSYN, 100, 0}}, 101},
+		{"FIN", []lesson{{parsers.FlagFIN, 100, 20}}, 121},
+		{"SYN and FIN", []lesson{{parsers.FlagSYN | parsers.FlagFIN, 100, 20}}, 122},
+		{"one after the other", []lesson{{parsers.FlagACK, 100, 20}, {parsers.FlagACK, 120, 5}}, 125},
+		{"a gap", []lesson{{parsers.FlagACK, 100, 20}, {parsers.FlagACK, 200, 5}}, 205},
+		{"a retransmission", []lesson{{parsers.FlagACK, 100, 20}, {parsers.FlagACK, 120, 5}, {parsers.FlagACK, 100, 20}}, 125},
+		{"a retransmission and more", []lesson{{parsers.FlagACK, 100, 20}, {parsers.FlagACK, 100, 30}}, 130},
+		{"a keep-alive", []lesson{{parsers.FlagACK, 100, 20}, {parsers.FlagACK, 119, 0}}, 120},
+		{"past the last number", []lesson{{parsers.FlagACK, 1<<32 - 10, 5}, {parsers.FlagACK, 1<<32 - 5, 15}}, 10},
+		{"back past it", []lesson{{parsers.FlagACK, 5, 5}, {parsers.FlagACK, 1<<32 - 5, 5}}, 10},
+		{"a new connection", []lesson{{parsers.FlagACK, 1000, 20}, {parsers.FlagSYN, 100, 0}}, 101},
 	} {
 		e, _ := New(Config{Limits: wire.DefaultLimits})
 		f := &context{}
@@ -66,24 +67,24 @@ func TestLearnWindow(t *testing.T) {
 		opened  uint16
 		predict uint16 // of the flow's next segment
 	}{
-		{"the first", 64240, flagSYN, 0, 64240, 0, 0},
-		{"behind its SYN", 502, flagACK, 0, 64240, 502, 502},
-		{"the same", 502, flagACK, 0, 64240, 502, 502},
-		{"grown", 510, flagACK, 8, 64240, 502, 518},
-		{"grown again", 518, flagACK, 8, 64240, 502, 526},
-		{"shrunk", 500, flagACK, 0, 64240, 502, 500},
-		{"grown by half of all", 500 + 1<<15, flagACK, 1 << 15, 64240, 502, 500},
-		{"grown by more", 501, flagACK, 0, 64240, 502, 501},
+		{"the first", 64240, parsers.FlagSYN, 0, 64240, 0, 0},
+		{"behind its SYN", 502, parsers.FlagACK, 0, 64240, 502, 502},
+		{"the same", 502, parsers.FlagACK, 0, 64240, 502, 502},
+		{"grown", 510, parsers.FlagACK, 8, 64240, 502, 518},
+		{"grown again", 518, parsers.FlagACK, 8, 64240, 502, 526},
+		{"shrunk", 500, parsers.FlagACK, 0, 64240, 502, 500},
+		{"grown by half of all", 500 + 1<<15, parsers.FlagACK, 1 << 15, 64240, 502, 500},
+		{"grown by more", 501, parsers.FlagACK, 0, 64240, 502, 501},
 	} {
 		s.learnWindow(f, step.window, step.flags)
-		f.started, f.syn = true, step.flags&flagSYN != 0
+		f.started, f.syn = true, step.flags&parsers.FlagSYN != 0
 		if f.window != step.window || f.step != step.step {
 			t.Errorf("%s: window %d, step %d, expected %d", step.what, f.window, f.step, step.step)
 		}
 		if s.freshWindow != step.fresh || s.openWindow != step.opened {
 			t.Errorf("%s: of new flows %d and %d, expected %d and %d", step.what, s.freshWindow, s.openWindow, step.fresh, step.opened)
 		}
-		if got := s.predictWindow(f, flagACK); got != step.predict {
+		if got := s.predictWindow(f, parsers.FlagACK); got != step.predict {
 			t.Errorf("%s: %d is expected next, not %d", step.what, got, step.predict)
 		}
 	}
@@ -101,7 +102,7 @@ func TestLearnTCP(t *testing.T) {
 			layout: &layout{tsval: 44}, seq: 100, ack: 7, tsval: 50, tsecr: 60, window: 9,
 		}}
 		f.reverse = peerCIDAt(3)
-		e.learnTCP(&Group{Kind: TCP4, Flags: flagACK | flagSYN, Spans: make([]Span, 1)}, &mb, 20)
+		e.learnTCP(&Group{Kind: TCP4, Flags: parsers.FlagACK | parsers.FlagSYN, Spans: make([]Span, 1)}, &mb, 20)
 		if f.ack != 7 || !f.hasTSval || f.tsecr != 60 || !f.syn || f.window != 9 {
 			t.Errorf("the context is %+v", *f)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // A judge has an Encoder find templates for spans, and remembers their bodies.
@@ -23,7 +24,7 @@ func newJudge(t *testing.T, by Similarity, templates uint32) *judge {
 	e, _ := New(Config{Similarity: by, Limits: limits})
 	j := &judge{Encoder: e, t: t}
 	for i := range j.flows {
-		j.flows[i] = Flow{Key: parsers.FlowKey{SrcPort: uint16(40000 + i), DstPort: 1883, Proto: protoTCP, Version: 4}, cid: cidAt(uint32(10 + i))}
+		j.flows[i] = Flow{Key: parsers.FlowKey{SrcPort: uint16(40000 + i), DstPort: 1883, Proto: ip.TCP, Version: 4}, cid: cidAt(uint32(10 + i))}
 	}
 	return j
 }
@@ -241,7 +242,7 @@ func TestMatchContentShared(t *testing.T) {
 	j.is("of another service", j.ask(j.group(1, 1), Span{}, text), HitNameLength, one, true)
 	j.flows[1].Key.SrcPort = 1883 // which is the lower one now
 	j.is("from that service", j.ask(j.group(1, 1), Span{}, text), HitContent, one, false)
-	j.flows[1].Key.Proto = protoUDP
+	j.flows[1].Key.Proto = ip.UDP
 	j.is("of another protocol", j.ask(j.group(1, 1), Span{}, text), HitNameLength, one, true)
 }
 

@@ -7,6 +7,7 @@ import (
 	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // bits returns what write costs, in whole bits, rounded.
@@ -170,12 +171,12 @@ func TestAddressesAsTheyAre(t *testing.T) {
 // A key comes out as it went in, whatever the newest one is: its version and, for TCP,
 // its protocol are those of the group's kind.
 func TestCodeKey(t *testing.T) {
-	six := parsers.FlowKey{Src: [16]byte{0xfd, 1, 15: 9}, Dst: [16]byte{0xfe, 2, 15: 8}, SrcPort: 5, DstPort: 6, Proto: protoUDP, Version: 6}
-	four := parsers.FlowKey{Src: [16]byte{10, 1, 2, 3}, Dst: [16]byte{10, 2, 0, 10}, SrcPort: 40000, DstPort: 1883, Proto: protoTCP, Version: 4}
+	six := parsers.FlowKey{Src: [16]byte{0xfd, 1, 15: 9}, Dst: [16]byte{0xfe, 2, 15: 8}, SrcPort: 5, DstPort: 6, Proto: ip.UDP, Version: 6}
+	four := parsers.FlowKey{Src: [16]byte{10, 1, 2, 3}, Dst: [16]byte{10, 2, 0, 10}, SrcPort: 40000, DstPort: 1883, Proto: ip.TCP, Version: 4}
 	icmp := four
 	icmp.Proto, icmp.SrcPort, icmp.DstPort = 1, 0, 0
 	tcp6 := six
-	tcp6.Proto = protoTCP
+	tcp6.Proto = ip.TCP
 	w, r := newCrowd(t, 0), newCrowd(t, 0)
 	all := []parsers.FlowKey{four, six, icmp, tcp6, four, tcp6, icmp, six}
 	w.coder.Write(nil)

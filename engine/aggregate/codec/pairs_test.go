@@ -6,11 +6,12 @@ import (
 
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // keyOf is the key of a flow to port n, and back its reverse.
 func keyOf(n int) parsers.FlowKey {
-	return parsers.FlowKey{SrcPort: uint16(n), DstPort: 1883, Proto: protoTCP, Version: 4}
+	return parsers.FlowKey{SrcPort: uint16(n), DstPort: 1883, Proto: ip.TCP, Version: 4}
 }
 
 // newMeeting returns an Encoder with the contexts of some flows, and views of the

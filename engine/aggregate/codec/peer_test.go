@@ -6,6 +6,7 @@ import (
 
 	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // rebuild makes a layout of a header as a peer may send it, and builds the header
@@ -17,7 +18,7 @@ func rebuild(h []byte, ip int, proto uint8) (*layout, bool) {
 	}
 	key := parsers.FlowKey{Version: h[0] >> 4, Proto: proto, SrcPort: 1, DstPort: 2}
 	f := Fields{layout: l, sack: &sack{n: l.blocks}, opaque: make([]byte, l.opaque), tsval: 0x01020304, tsecr: 0x05060708}
-	appendHeader(nil, &key, &f, flagACK, payloadOf(make([]byte, 9)))
+	appendHeader(nil, &key, &f, parsers.FlagACK, payloadOf(make([]byte, 9)))
 	return l, true
 }
 
@@ -31,7 +32,7 @@ func TestOptionLengthsOfAPeer(t *testing.T) {
 					h := append(codectest.Segment{}.Packet()[:40], bytes.Repeat([]byte{optionNop}, before)...)
 					h = append(h, kind, byte(n))
 					h = append(h, make([]byte, room-2)...)
-					l, ok := rebuild(h, 20, protoTCP)
+					l, ok := rebuild(h, 20, ip.TCP)
 					if !ok {
 						t.Fatalf("option %d of %d bytes in %d: no layout", kind, n, room)
 					}
@@ -53,9 +54,9 @@ func TestOptionLengthsOfAPeer(t *testing.T) {
 // A peer's layout has the headers that its kind has.
 func TestLayoutsOfAPeer(t *testing.T) {
 	for proto, valid := range map[uint8]func(transport int) bool{
-		protoTCP: func(n int) bool { return n == 0 || n >= 20 },
-		protoUDP: func(n int) bool { return n == 0 || n == 8 },
-		1:        func(n int) bool { return n == 0 },
+		ip.TCP: func(n int) bool { return n == 0 || n >= 20 },
+		ip.UDP: func(n int) bool { return n == 0 || n == 8 },
+		1:      func(n int) bool { return n == 0 },
 	} {
 		for version, fixed := range map[byte]int{4: 20, 6: 40, 5: 256} {
 			for n := 20; n <= maxHeader; n++ {
@@ -86,7 +87,7 @@ func FuzzLayout(f *testing.F) {
 			f.Add(b[:min(n, len(b))], ip, proto)
 		}
 	}
-	f.Add(append(codectest.Segment{}.Packet()[:40], 1, 1, 8, 200, 0, 0, 0, 0), 20, uint8(protoTCP))
+	f.Add(append(codectest.Segment{}.Packet()[:40], 1, 1, 8, 200, 0, 0, 0, 0), 20, uint8(ip.TCP))
 	f.Fuzz(func(t *testing.T, h []byte, ip int, proto uint8) {
 		if len(h) < v4Len || len(h) > maxHeader { // codeNewLayout refuses these
 			return

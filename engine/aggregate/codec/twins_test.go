@@ -4,6 +4,7 @@ import (
 	"sheaf/engine/aggregate/codec/codectest"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
+	"sheaf/parsers/ip"
 )
 
 // Twins are two codecs that remember the same, one that writes and one that reads, for
@@ -22,7 +23,7 @@ func newTwins(t tester, n int) *twins {
 		l := x.layouts.enter(stampedLayout(t), 0)
 		for i := range n {
 			x.enterContext(cidAt(uint32(i)), &context{
-				key: parsers.FlowKey{Version: 4, Proto: protoTCP, SrcPort: uint16(i + 1)}, layout: l,
+				key: parsers.FlowKey{Version: 4, Proto: ip.TCP, SrcPort: uint16(i + 1)}, layout: l,
 			})
 		}
 	}
@@ -55,7 +56,7 @@ func (p *twins) see(i int, v view) {
 
 // group returns a group with a member for each context, all as context and layout have it.
 func (p *twins) group(x *codec) *Group {
-	g := &Group{Kind: TCP4, Flags: flagACK}
+	g := &Group{Kind: TCP4, Flags: parsers.FlagACK}
 	for i, f := range x.contexts {
 		g.Members = append(g.Members, Member{context: f, cid: cidAt(uint32(i)), Fields: Fields{layout: f.layout}})
 	}
