@@ -21,7 +21,9 @@ var layers = map[string][]string{
 	"sheaf/parsers/parsertest":               {"sheaf/parsers", "sheaf/parsers/ip", "sheaf/pcap", "sheaf/pcap/pcaptest"},
 	"sheaf/engine/wire":                      {"std"},
 	"sheaf/engine/wire/wiretest":             {"std"},
-	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
+	"sheaf/engine/keylog":                    {"sheaf/engine/aggregate/seal"},
+	"sheaf/engine/aggregate/seal":            {"sheaf/parsers", "sheaf/parsers/ip", "sheaf/parsers/tls"},
+	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/aggregate/seal", "sheaf/parsers/tls", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
 	"sheaf/engine/aggregate/codec":           {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
 	"sheaf/engine/aggregate/codec/codectest": {"sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip", "sheaf/pcap"},
 	"sheaf/engine/aggregate/model":           {"std"},
@@ -31,7 +33,7 @@ var layers = map[string][]string{
 	"sheaf/netstack":                         {"sheaf/parsers/ip"},
 	"sheaf/tunnel":                           {},
 	"sheaf/e2e":                              {},
-	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
+	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
 // testOnly are the packages that only tests import.

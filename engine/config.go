@@ -38,6 +38,7 @@ type Config struct {
 	Peers      []Peer     `toml:"peer"`
 	Forward    []Forward  `toml:"forward"`
 	Terminate  *Terminate `toml:"terminate"`
+	TLS        []TLS      `toml:"tls"`
 }
 
 // TUN is the [tun] table.
@@ -70,6 +71,27 @@ type Terminate struct {
 	Prefixes Prefixes          `toml:"prefixes"`
 	Map      map[string]string `toml:"map"`   // ADDR:PORT to ADDR:PORT of the server, where they differ
 	Proxy    bool              `toml:"proxy"` // PROXY protocol v2 tells the broker the client's address
+}
+
+// TLS is a [[tls]] table: servers whose TLS connections are opened, merged and sealed
+// again to the same bytes. Connections to servers that no table names are carried as they
+// are. Where the secrets come from is one of three: the other gateway tells them, and
+// nothing but server is written; a key log that the broker writes; or the gateway is itself
+// the TLS server in front of a plain one.
+type TLS struct {
+	Servers []string `toml:"server"` // ADDR:PORT of the TLS servers, as clients reach them
+
+	KeyLog string `toml:"keylog"` // path of an NSS key log (SSLKEYLOGFILE) that somebody appends to
+	Empty  bool   `toml:"empty"`  // empty the key log once it has been read
+
+	To          string   `toml:"to"`          // ADDR:PORT of the plain server that the gateway stands in front of
+	Certificate string   `toml:"certificate"` // path of a PEM chain, the server's first; read again when it changes
+	PrivateKey  string   `toml:"private_key"` // path of its PEM key
+	ClientCA    string   `toml:"client_ca"`   // path of PEM certificates that sign those of clients; empty: none are asked for
+	ClientAuth  string   `toml:"client_auth"` // with client_ca: require or request; default require
+	CRL         string   `toml:"crl"`         // path of a PEM or DER list of revoked client certificates
+	ALPN        []string `toml:"alpn"`        // protocols that the server speaks, the preferred first
+	Proxy       bool     `toml:"proxy"`       // PROXY protocol v2 tells the plain server who the client is
 }
 
 // Queue bounds what waits before the encoder of a lane; past it the oldest

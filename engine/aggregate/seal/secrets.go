@@ -1,0 +1,32 @@
+package seal
+
+import "net/netip"
+
+// RandomLen is the length of a ClientHello's random, in bytes, by which key logs name
+// connections (RFC 8446 section 4.1.2).
+const RandomLen = 32
+
+// Secrets are what is known of one connection's secrets. In TLS 1.2 there is a master
+// secret of 48 bytes (RFC 5246 section 8.1), in TLS 1.3 a traffic secret for each
+// direction and stage, of the length of the suite's hash, 32 or 48 bytes (RFC 8446
+// section 7.1). What is not known is empty.
+type Secrets struct {
+	Master          []byte // CLIENT_RANDOM in a key log
+	ClientHandshake []byte // CLIENT_HANDSHAKE_TRAFFIC_SECRET
+	ServerHandshake []byte // SERVER_HANDSHAKE_TRAFFIC_SECRET
+	ClientTraffic   []byte // CLIENT_TRAFFIC_SECRET_0
+	ServerTraffic   []byte // SERVER_TRAFFIC_SECRET_0
+}
+
+// A Source is where secrets come from, by the random of a connection's ClientHello. What
+// it returns is borrowed until its next call, and zero where nothing is known (yet). It
+// may be asked again and again, also by several lanes at once.
+type Source interface {
+	Secrets(random *[RandomLen]byte) Secrets
+}
+
+// Config says which connections are opened, and with whose secrets.
+type Config struct {
+	Served  func(server netip.AddrPort) bool // whether connections to a server may be opened
+	Secrets Source                           // nil where only the peer has any
+}
