@@ -8,6 +8,8 @@
 //   - Scanner, for the data path: spans for records that straddle segments, in
 //     any split, without keeping more than a few bytes;
 //   - Parse, for tools and tests: a record with the place of its fragment;
+//   - ClientRandom and ServerHello, for whoever opens records: what names a
+//     connection in a key log, and its cipher suite;
 //   - Layer, a gopacket layer, so that any gopacket program can show the records.
 //
 // A message is a record, and its kind the record's content type. All application
