@@ -126,7 +126,11 @@ func LoadConfig(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for _, p := range [...]*string{&c.Key, &c.Control} {
+	paths := []*string{&c.Key, &c.Control}
+	for i := range c.TLS {
+		paths = append(paths, c.TLS[i].paths()...)
+	}
+	for _, p := range paths {
 		if *p != "" && *p != noControl && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(path), *p)
 		}

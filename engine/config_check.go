@@ -15,7 +15,7 @@ import (
 // which key, and what is expected of it.
 
 func (c *Config) check() error {
-	for _, check := range []func() error{c.checkOwn, c.checkPeers, c.checkEnds, c.checkTUN} {
+	for _, check := range []func() error{c.checkOwn, c.checkPeers, c.checkEnds, c.checkTUN, c.checkTLS} {
 		if err := check(); err != nil {
 			return err
 		}
