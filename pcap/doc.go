@@ -1,5 +1,5 @@
 // Package pcap reads network captures and hands out the IP packets in them, and
-// writes IP packets to captures.
+// writes IP packets to captures, with the secrets of TLS connections where they are known.
 //
 // How it flows:
 //
@@ -25,7 +25,8 @@
 //   - pcap, both byte orders, microseconds and nanoseconds, and the modified
 //     format of Alexey Kuznetzov (magic a1b2cd34, longer record headers);
 //   - pcapng: any number of sections and interfaces, both byte orders, enhanced,
-//     simple and old packet blocks, if_tsresol and if_tsoffset;
+//     simple and old packet blocks, if_tsresol and if_tsoffset; the TLS key logs in
+//     Decryption Secrets Blocks, for whoever asks with [Reader.KeyLog];
 //   - either of them gzipped, in one member or several, or as a zstd stream.
 //
 // # Link types
@@ -40,9 +41,11 @@
 // # Limits
 //
 //   - Memory is constant whatever the size of the capture: a few buffers of 64
-//     KiB, the window of a zstd stream (at most 128 MiB) and one record. A record may hold 256 KiB, or the capture's snapshot
-//     length where that is more, to at most 1 MiB; one that claims more is
-//     taken for damage.
+//     KiB, the window of a zstd stream (at most 128 MiB) and one record. A record
+//     may hold 256 KiB, or the capture's snapshot length where that is more, to at
+//     most 1 MiB; one that claims more is taken for damage.
+//   - A block of secrets may hold 64 MiB, which it takes in memory while they are read
+//     and used. Of secrets, TLS key logs are read; others are skipped.
 //   - What is longer than an IP packet can be (65,535 bytes, of IPv6 65,575), as
 //     jumbograms and segments that a network card is to split, is skipped.
 //   - A pcapng section may describe 65,536 interfaces.

@@ -28,7 +28,7 @@ func FuzzReader(f *testing.F) {
 		f.Add(plain(link).file(frame, mpls, frame[:len(frame)-3]))
 		for _, n := range []ng{ngLittle, ngBig} {
 			f.Add(join(n.section(), n.iface(link, 100, n.resol(9), n.offset(1)), n.enhanced(0, 1, frame, len(frame)),
-				n.simple(frame, 1000), n.old(0, 7, frame), n.section(), n.block(5, frame)))
+				n.simple(frame, 1000), n.old(0, 7, frame), n.section(), n.block(5, frame), n.secrets(secretsTLS, frame)))
 		}
 	}
 	f.Add(classicFile{order: binary.BigEndian, magic: magicModified, minor: 3, link: LinkEthernet, middle: 8}.file(eth, mpls))
@@ -45,6 +45,8 @@ func FuzzReader(f *testing.F) {
 			}
 			return
 		}
+		logs := 0
+		r.KeyLog(func(lines []byte) { logs += len(lines) })
 		var clock Clock
 		due := clock.At(at)
 		for n := 1; ; n++ {
@@ -70,6 +72,9 @@ func FuzzReader(f *testing.F) {
 		}
 		if cap(r.src.buf) > 2*snapLimit {
 			t.Fatalf("the buffer grew to %d bytes", cap(r.src.buf))
+		}
+		if plain := bytes.HasPrefix(in, []byte{0x0a, 0x0d}); plain && logs > len(in) {
+			t.Fatalf("%d bytes of secrets in %d bytes", logs, len(in))
 		}
 		if got := r.InputOffset(); got > int64(len(in)) {
 			t.Fatalf("consumed %d of %d bytes", got, len(in))

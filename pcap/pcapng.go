@@ -28,9 +28,10 @@ const maxInterfaces = 1 << 16
 type pcapng struct {
 	src    *source
 	order  binary.ByteOrder
-	ifaces []ifaceDesc // of the current section
-	before int         // interfaces of the sections before it
-	snap   uint32      // the largest snapshot length of the section
+	ifaces []ifaceDesc  // of the current section
+	before int          // interfaces of the sections before it
+	snap   uint32       // the largest snapshot length of the section
+	keyLog func([]byte) // given the TLS secrets of the file; nil: nobody wants them
 }
 
 // An ifaceDesc is what an interface description block says.
@@ -138,7 +139,9 @@ func (p *pcapng) next(number int, rec *record) error {
 			err = p.simple(&b, rec)
 		case blockInterface:
 			packet, err = false, p.describe(&b)
-		default: // name resolution, statistics, secrets, custom blocks, ...
+		case blockSecrets:
+			packet, err = false, p.secrets(&b)
+		default: // name resolution, statistics, custom blocks, ...
 			packet = false
 		}
 		if err == nil {

@@ -89,9 +89,14 @@ func (s *source) take(n int) ([]byte, error) {
 		s.buf = make([]byte, max(n, 2*cap(s.buf), 4096))
 	}
 	b := s.buf[:n]
+	return b, s.fill(b)
+}
+
+// fill consumes as many bytes as b takes; its error is that of take.
+func (s *source) fill(b []byte) error {
 	got, err := io.ReadFull(s.br, b)
 	s.off += int64(got)
-	return b, err
+	return err
 }
 
 // peek returns the next n bytes, at most 64 KiB, without consuming them,
