@@ -5,6 +5,7 @@ package pubsub
 
 import (
 	"context"
+	"crypto/tls"
 	"iter"
 	"net"
 	"net/netip"
@@ -30,16 +31,32 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 type Caller struct {
 	Broker netip.AddrPort
 	Dial   DialFunc
+	TLS    *tls.Config // with a ServerName; nil for none, and none over a WebSocket
 	Name   string
 	QoS    byte            // above 0, deliveries are acknowledged, and so is what is published
 	Lost   func(err error) // told when a subscriber's connection breaks
 }
 
-// Connect dials the broker without a library's help, for at most 15 s.
+// Connect dials the broker without a library's help, for at most 15 s, TLS's handshake
+// included.
 func (c Caller) Connect() (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
 	defer cancel()
-	return c.Dial(ctx, "tcp", c.Broker.String())
+	return c.dial(ctx, "tcp", c.Broker.String())
+}
+
+// dial is Dial, with TLS from the first byte on where there is to be some.
+func (c Caller) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.Dial(ctx, network, address)
+	if err != nil || c.TLS == nil {
+		return conn, err
+	}
+	t := tls.Client(conn, c.TLS)
+	if err := t.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 // A Protocol is a driver, and the port on which its broker listens.

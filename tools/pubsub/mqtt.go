@@ -20,7 +20,7 @@ type mqttDriver struct {
 }
 
 func (d mqttDriver) options(c Caller) *mqtt.ClientOptions {
-	return MQTTOptions(fmt.Sprintf(d.url, c.Broker), c.Dial, c.Name)
+	return MQTTOptions(fmt.Sprintf(d.url, c.Broker), c.dial, c.Name)
 }
 
 func (d mqttDriver) Subscribe(c Caller, topic string, got func(body []byte)) error {

@@ -26,15 +26,22 @@ var made struct {
 	err error
 }
 
-// A natsDialer is a caller as nats.go wants it.
+// A natsDialer is a caller as nats.go wants it, which begins TLS itself: a NATS server
+// says something first.
 type natsDialer struct{ Caller }
 
 // Dial implements nats.CustomDialer.
-func (d natsDialer) Dial(_, _ string) (net.Conn, error) { return d.Connect() }
+func (d natsDialer) Dial(_, _ string) (net.Conn, error) {
+	d.TLS = nil
+	return d.Connect()
+}
 
 // ConnectNATS connects, and does not mend the connection when it breaks.
 func ConnectNATS(c Caller, more ...nats.Option) (*nats.Conn, error) {
 	options := append([]nats.Option{nats.Name(c.Name), nats.SetCustomDialer(natsDialer{c}), nats.Timeout(20 * time.Second), nats.NoReconnect()}, more...)
+	if c.TLS != nil {
+		options = append(options, nats.Secure(c.TLS))
+	}
 	return nats.Connect("nats://"+c.Broker.String(), options...)
 }
 

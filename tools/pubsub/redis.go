@@ -25,7 +25,7 @@ func (d redisDriver) Subscribe(c Caller, topic string, got func(body []byte)) er
 		if dials.Add(1) > 1 {
 			c.Lost(errors.New("a second connection"))
 		}
-		return c.Dial(ctx, network, address)
+		return c.dial(ctx, network, address)
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -42,7 +42,7 @@ func (d redisDriver) Subscribe(c Caller, topic string, got func(body []byte)) er
 }
 
 func (d redisDriver) Publish(c Caller, topic string, bodies iter.Seq[[]byte]) error {
-	client := d.client(c, c.Dial)
+	client := d.client(c, c.dial)
 	defer client.Close()
 	if err := client.Ping(context.Background()).Err(); err != nil {
 		return err

@@ -67,7 +67,7 @@ func overTLS(name string, n int, length time.Duration) Workload {
 			p := pubsub.Protocols["mqtt"]
 			if err := s.each(func(i int) error {
 				c := s.caller(i, 0, at)
-				c.Dial = dialTLS(c.Dial, client)
+				c.TLS = client
 				return p.Subscribe(c, alarms, s.deliver)
 			}); err != nil {
 				return err

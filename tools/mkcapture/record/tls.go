@@ -1,7 +1,6 @@
 package record
 
 import (
-	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,10 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"fmt"
 	"math/big"
-	"net"
 	"time"
-
-	"sheaf/tools/pubsub"
 )
 
 // tlsConfigs makes a certificate for the broker, and returns what both sides use.
@@ -40,20 +36,4 @@ func tlsConfigs() (server, client *tls.Config, err error) {
 	roots.AddCert(cert)
 	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13}
 	return server, &tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS13}, nil
-}
-
-// dialTLS is dial with TLS over it.
-func dialTLS(dial pubsub.DialFunc, cfg *tls.Config) pubsub.DialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		t := tls.Client(c, cfg)
-		if err := t.HandshakeContext(ctx); err != nil {
-			c.Close()
-			return nil, err
-		}
-		return t, nil
-	}
 }
