@@ -40,6 +40,9 @@ const (
 type Protocol struct {
 	Name  string   // lower case, as in a binding: "mqtt"
 	Ports []uint16 // well-known ports of the broker
+	// SecurePorts are those where it is spoken inside TLS, for whoever sees what is in
+	// the records. Where it begins with TLS on a port of Ports it need not be here.
+	SecurePorts []uint16
 	// UDP says that the protocol runs over UDP, one Scan for each datagram, and
 	// not over TCP.
 	UDP bool
@@ -80,6 +83,7 @@ type Scanner interface {
 type Registry struct {
 	protocols []Protocol // by ProtocolID; the first is opaque
 	tcp, udp  map[uint16]port
+	secure    map[uint16]port // what is inside TLS; never bound
 }
 
 // A port says which protocol a port stands for.
@@ -100,6 +104,7 @@ func NewRegistry(protocols ...Protocol) *Registry {
 		protocols: make([]Protocol, 1, len(protocols)+1),
 		tcp:       make(map[uint16]port),
 		udp:       make(map[uint16]port),
+		secure:    make(map[uint16]port),
 	}
 	reg.protocols[Opaque].Name = opaqueName
 	for _, p := range protocols {
@@ -126,6 +131,11 @@ func (reg *Registry) add(p Protocol) error {
 		ports := reg.ports(p.UDP)
 		if _, taken := ports[n]; !taken {
 			ports[n] = port{id: id}
+		}
+	}
+	for _, n := range p.SecurePorts {
+		if _, taken := reg.secure[n]; !taken {
+			reg.secure[n] = port{id: id}
 		}
 	}
 	return nil
@@ -232,14 +242,29 @@ func (reg *Registry) Bind(b Binding) error {
 }
 
 // port returns what is known of a flow by its ports. A binding goes before a
-// well-known port, and the destination before the source.
-func (reg *Registry) port(key FlowKey) port {
+// well-known port, and the destination before the source. inner is for what is inside
+// TLS records.
+func (reg *Registry) port(key *FlowKey, inner bool) port {
 	ports := reg.ports(key.Proto == ip.UDP)
 	dst, src := ports[key.DstPort], ports[key.SrcPort]
+	if inner {
+		dst, src = reg.inside(dst, key.DstPort), reg.inside(src, key.SrcPort)
+	}
 	if dst.bound || (dst.id != Opaque && !src.bound) {
 		return dst
 	}
 	return src
+}
+
+// inside returns what a TCP port stands for inside TLS, given what it stands for.
+func (reg *Registry) inside(p port, number uint16) port {
+	if s, ok := reg.secure[number]; ok && !p.bound {
+		return s
+	}
+	if reg.protocols[p.id].Encrypted {
+		return port{}
+	}
+	return p
 }
 
 // strong returns the protocol whose messages the payload holds beyond doubt.

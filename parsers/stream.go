@@ -19,6 +19,7 @@ type Stream struct {
 	failures uint8 // segments in a row in which the scanner found nothing
 	started  bool  // next is valid
 	fell     bool  // a scanner was given up: bindings no longer go unchecked
+	inner    bool  // the bytes are those inside TLS records
 }
 
 const (
@@ -53,7 +54,7 @@ func (st *Stream) Scan(reg *Registry, seg *Segment, dst []Span) []Span {
 		if len(payload) == 0 {
 			return dst
 		}
-		return st.advance(reg, seg, dst, payload)
+		return st.advance(reg, &seg.Key, dst, payload)
 	}
 
 	seq := seqnum.Value(seg.Seq)
@@ -83,13 +84,38 @@ func (st *Stream) Scan(reg *Registry, seg *Segment, dst []Span) []Span {
 		}
 	}
 	st.next.UpdateForward(seqnum.Size(len(payload)))
-	return st.advance(reg, seg, dst, payload)
+	return st.advance(reg, &seg.Key, dst, payload)
+}
+
+// ScanInner is Scan for what a TCP flow carries inside TLS records: bytes that come in
+// their turn. What is not known to the caller it says by Lost.
+func (st *Stream) ScanInner(reg *Registry, key *FlowKey, payload []byte, dst []Span) []Span {
+	if len(payload) == 0 {
+		return dst
+	}
+	st.inner = true
+	return st.advance(reg, key, dst, payload)
+}
+
+// RescanInner is ScanInner for bytes that were scanned before.
+func (st *Stream) RescanInner(payload []byte, dst []Span) []Span {
+	if len(payload) == 0 {
+		return dst
+	}
+	return st.again(dst, payload)
+}
+
+// Lost says that bytes are missing before the next ScanInner.
+func (st *Stream) Lost() {
+	if st.scanner != nil {
+		st.scanner.Lost()
+	}
 }
 
 // advance scans bytes in their turn.
-func (st *Stream) advance(reg *Registry, seg *Segment, dst []Span, payload []byte) []Span {
+func (st *Stream) advance(reg *Registry, key *FlowKey, dst []Span, payload []byte) []Span {
 	if st.scanner == nil {
-		st.recognise(reg, seg, payload)
+		st.recognise(reg, key, payload)
 		if st.scanner == nil {
 			return appendOpaque(dst, len(payload))
 		}
@@ -106,7 +132,7 @@ func (st *Stream) advance(reg *Registry, seg *Segment, dst []Span, payload []byt
 		return dst
 	}
 	if st.failures++; st.failures >= maxFailures {
-		*st = Stream{next: st.next, started: st.started, port: st.port, probes: lastProbe, wait: maxWait, fell: true}
+		*st = Stream{next: st.next, started: st.started, port: st.port, probes: lastProbe, wait: maxWait, fell: true, inner: st.inner}
 	}
 	return dst
 }
@@ -126,9 +152,9 @@ func (st *Stream) again(dst []Span, payload []byte) []Span {
 
 // recognise looks for the protocol of a flow: by configuration, by content, and
 // by its port where the content agrees.
-func (st *Stream) recognise(reg *Registry, seg *Segment, payload []byte) {
+func (st *Stream) recognise(reg *Registry, key *FlowKey, payload []byte) {
 	if st.probes == 0 {
-		st.port = reg.port(seg.Key)
+		st.port = reg.port(key, st.inner)
 		st.probes = 1
 	}
 	// Where the port is known every segment is worth a look, since a message may
@@ -149,7 +175,7 @@ func (st *Stream) recognise(reg *Registry, seg *Segment, payload []byte) {
 	}
 	if st.wait > 0 {
 		st.wait--
-	} else if id := reg.strong(payload, seg.Key.Proto == ip.UDP); id != Opaque {
+	} else if id := reg.strong(payload, key.Proto == ip.UDP); id != Opaque {
 		st.adopt(reg, id)
 		return
 	} else if st.probes++; st.probes > freeProbes {

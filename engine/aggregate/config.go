@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate/codec"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 )
@@ -43,6 +44,9 @@ type Config struct {
 	Limits wire.Limits
 	// Registry names the protocols. Required by a Merger.
 	Registry *parsers.Registry
+	// TLS has the connections whose records are opened; nil opens none. Both ends of a
+	// lane have one or neither has. It belongs to the lane, and outlives its epochs.
+	TLS *seal.Table
 }
 
 // Similarity is the set of criteria by which messages are judged to be alike.

@@ -11,13 +11,15 @@ import (
 // payload goes on, how long its segments may wait, and what the Encoder keeps of it.
 type flow struct {
 	codec.Flow
-	stream parsers.Stream
-	crc    uint32 // over all its packets, those pending too (wire.Digest)
-	index  int    // in flows.all
-	used   time.Duration
-	frame  uint64      // in which it was last pending, 0 for none
-	group  groupNumber // its last group in that frame
-	acks   flowAcks
+	stream  parsers.Stream
+	records *tlsRecords // nil where there are none to be opened
+	met     bool        // records is set
+	crc     uint32      // over all its packets, those pending too (wire.Digest)
+	index   int         // in flows.all
+	used    time.Duration
+	frame   uint64      // in which it was last pending, 0 for none
+	group   groupNumber // its last group in that frame
+	acks    flowAcks
 }
 
 // flows are those that the Merger knows. It has as many contexts at the peer as the
@@ -50,6 +52,9 @@ func (t *flows) get(now time.Duration, key *parsers.FlowKey) *flow {
 
 // drop forgets a flow.
 func (t *flows) drop(f *flow) {
+	if f.records != nil {
+		f.records.conn.Drop()
+	}
 	delete(t.byKey, f.Key)
 	last := t.all[len(t.all)-1]
 	t.all[f.index], last.index = last, f.index

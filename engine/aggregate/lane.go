@@ -28,7 +28,12 @@ func NewLane(cfg Config) (*Lane, error) {
 		return nil, errors.Join(ErrConfig, err)
 	}
 	l := &Lane{}
-	enc, dec := codec.New(codec.Config{Similarity: cfg.Similarity, Limits: cfg.Limits})
+	coding := codec.Config{Similarity: cfg.Similarity, Limits: cfg.Limits}
+	if cfg.TLS != nil {
+		cfg.TLS.Begin()
+		coding.Sealer = sealing{cfg.TLS}
+	}
+	enc, dec := codec.New(coding)
 	l.Merger.init(cfg, enc)
 	l.Expander.decoder = dec
 	l.Expander.merger = &l.Merger

@@ -58,11 +58,22 @@ func (p *pending) reset() {
 // 0.05 % more bytes, 64 save none.
 const maxSteps = 16
 
+// A shape is what the segments of a group have in common beside their payload.
+type shape struct {
+	kind    codec.Kind
+	flags   uint8
+	opened  bool
+	secrets []byte // the segment stays alone with them
+}
+
 // group finds the group that the segment may join, or makes one. It appends the
 // values of the segment's holes to it.
-func (m *Merger) group(f *flow, k codec.Kind, flags uint8, payload []byte) groupNumber {
+func (m *Merger) group(f *flow, shape shape, payload []byte) groupNumber {
 	p := &m.pending
-	key := uint64(k)<<8 | uint64(flags)
+	key := uint64(shape.kind)<<8 | uint64(shape.flags)
+	if shape.opened {
+		key |= 1 << 16
+	}
 	if len(m.spans) > 0 {
 		first := &m.spans[0]
 		v := first.Key
@@ -79,8 +90,8 @@ func (m *Merger) group(f *flow, k codec.Kind, flags uint8, payload []byte) group
 	found := groupNumber(0)
 	behind := max(f.group, p.barrier)
 	steps := 0
-	for n := p.first[key]; n > behind && steps < maxSteps; n = p.groups[n.index()].next {
-		if at := &p.list[n.index()]; at.Kind == k && at.Flags == flags && m.matches(at, p.store[start:]) {
+	for n := p.first[key]; n > behind && steps < maxSteps && shape.secrets == nil; n = p.groups[n.index()].next {
+		if at := &p.list[n.index()]; shape.fits(at) && m.matches(at, p.store[start:]) {
 			found = n
 		}
 		steps++
@@ -90,13 +101,21 @@ func (m *Merger) group(f *flow, k codec.Kind, flags uint8, payload []byte) group
 		m.appendValues(&p.list[found.index()], payload)
 		return found
 	}
-	at := p.room(k, flags)
+	at := p.room(shape.kind, shape.flags)
+	at.Opened, at.Secrets = shape.opened, shape.secrets
 	n := groupNumber(len(p.list))
 	p.groups = append(p.groups, pendingGroup{next: p.first[key], wait: groupWait{payload: len(m.spans) > 0}})
-	p.first[key] = n
+	if shape.secrets == nil {
+		p.first[key] = n
+	}
 	m.describe(at, start)
 	m.appendValues(at, payload)
 	return n
+}
+
+// fits says whether a group has the shape.
+func (s *shape) fits(g *codec.Group) bool {
+	return g.Kind == s.kind && g.Flags == s.flags && g.Opened == s.opened && len(g.Secrets) == 0
 }
 
 // room appends an empty group to the list, with the arrays of one of an earlier

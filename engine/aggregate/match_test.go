@@ -15,7 +15,7 @@ import (
 func join(m *Merger, client int, k codec.Kind, flags uint8, payload string, spans ...parsers.Span) groupNumber {
 	f := m.flows.get(0, &parsers.FlowKey{Version: 4, SrcPort: uint16(client)})
 	m.spans = append(m.spans[:0], spans...)
-	f.group = m.group(f, k, flags, []byte(payload))
+	f.group = m.group(f, shape{kind: k, flags: flags}, []byte(payload))
 	return f.group
 }
 

@@ -6,6 +6,7 @@ import (
 	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
 
 	"sheaf/engine/aggregate/codec"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 	"sheaf/parsers/ip"
@@ -32,7 +33,10 @@ type Merger struct {
 
 	seg     parsers.Segment
 	spans   []parsers.Span
-	plain   []byte // scratch: a payload without its masks
+	plain   []byte       // scratch: a payload without its masks
+	opened  []byte       // scratch: what is in the records of a payload
+	pieces  []seal.Piece // of opened
+	tls     parsers.ProtocolID
 	reuse   []codec.CID
 	control []byte
 	bodies  []byte // the literals of the frame, not compressed
@@ -42,6 +46,9 @@ func (m *Merger) init(cfg Config, enc *codec.Encoder) {
 	m.cfg = cfg
 	m.encoder = enc
 	m.literals.level = cfg.Compression
+	if cfg.TLS != nil {
+		m.tls, _ = cfg.Registry.Lookup("tls")
+	}
 	m.flows = flows{
 		byKey: make(map[parsers.FlowKey]*flow), frame: 1,
 		limit: int(cfg.Limits.Flows), maxIdle: cfg.MaxIdle,
@@ -114,14 +121,24 @@ func (m *Merger) admit(now time.Duration, packet []byte) *flow {
 		m.flows.abandon(f)
 		return nil
 	}
-	payload := seg.Payload()
+	if !f.met {
+		f.met, f.records = true, m.records(f)
+	}
 	p := &m.pending
-	p.beside += len(packet) - len(payload)
+	p.beside += len(packet) - len(seg.Payload())
 	if _, announced := f.CID(); !announced && f.group == 0 {
 		p.fresh++
 	}
-	m.spans = f.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
-	f.group = m.group(f, k, flags, m.unmask(payload))
+	payload, opened := m.scan(f)
+	s := shape{kind: k, flags: flags, opened: opened}
+	if opened {
+		mb.Sealed = len(seg.Payload())
+	}
+	if f.records != nil {
+		s.secrets = f.records.conn.Secrets()
+		m.ended(f)
+	}
+	f.group = m.group(f, s, m.unmask(payload))
 	g := &p.list[f.group.index()]
 	g.Members = append(g.Members, *mb)
 	m.await(now, f)
@@ -214,6 +231,9 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 	start := len(dst)
 	m.reuse = m.flows.reuse(m.reuse[:0], p.fresh, m.encoder.Contexts(), now)
 	r := m.encoder.Encode(codec.Frame{Now: now, Groups: p.list, Reuse: m.reuse}, m.control[:0], m.bodies[:0])
+	for i := range p.list {
+		clear(p.list[i].Secrets) // told once
+	}
 	m.control, m.bodies = r.Control, r.Literals
 	literals, coding := m.literals.compress(r.Literals)
 	dst = wire.AppendFrame(dst, wire.Frame{Digest: p.digest, Control: r.Control, Literals: literals, Coding: coding})

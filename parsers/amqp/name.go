@@ -138,6 +138,7 @@ func Protocol() parsers.Protocol {
 	return parsers.Protocol{
 		Name:         "amqp",
 		Ports:        []uint16{5672},
+		SecurePorts:  []uint16{5671},
 		MessageNames: names[:],
 		Probe:        Probe,
 		New:          func(id parsers.ProtocolID) parsers.Scanner { return NewScanner(id) },

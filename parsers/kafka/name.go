@@ -85,6 +85,7 @@ func Protocol() parsers.Protocol {
 	return parsers.Protocol{
 		Name:         "kafka",
 		Ports:        []uint16{9092},
+		SecurePorts:  []uint16{9093},
 		MessageNames: names,
 		Probe:        Probe,
 		New:          func(id parsers.ProtocolID) parsers.Scanner { return NewScanner(id) },

@@ -74,6 +74,7 @@ func Protocol() parsers.Protocol {
 	return parsers.Protocol{
 		Name:         "mqtt",
 		Ports:        []uint16{1883},
+		SecurePorts:  []uint16{8883},
 		MessageNames: names[:],
 		Probe:        Probe,
 		New:          func(id parsers.ProtocolID) parsers.Scanner { return NewScanner(id) },

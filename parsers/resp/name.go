@@ -108,6 +108,7 @@ func Protocol() parsers.Protocol {
 	return parsers.Protocol{
 		Name:         "redis",
 		Ports:        []uint16{6379},
+		SecurePorts:  []uint16{6380},
 		MessageNames: names[:],
 		Probe:        Probe,
 		New:          func(id parsers.ProtocolID) parsers.Scanner { return NewScanner(id) },

@@ -65,6 +65,7 @@ func Protocol() parsers.Protocol {
 	return parsers.Protocol{
 		Name:         "stomp",
 		Ports:        []uint16{61613},
+		SecurePorts:  []uint16{61614, 61617},
 		MessageNames: names[:],
 		Probe:        Probe,
 		New:          func(id parsers.ProtocolID) parsers.Scanner { return NewScanner(id) },

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 	"sheaf/pcap"
@@ -15,6 +16,9 @@ import (
 // Config says how to replay.
 type Config struct {
 	Lane aggregate.Config // its Registry is required
+	// TLS, where not nil, returns the TLS connections that an end may open: the one
+	// beside the clients (Up) or beside the broker. Config.Lane.TLS is not used.
+	TLS func(end Direction) *seal.Table
 	// Overhead is what a carrier packet costs beyond its payload, in bytes.
 	Overhead int
 	// Broker, where valid, is which end of a conversation is the broker's.
@@ -90,6 +94,9 @@ func (e *FaultError) Unwrap() error { return e.Err }
 type Replay struct {
 	cfg    Config
 	ends   [2]*aggregate.Lane // Up: beside the clients; Down: beside the broker
+	tables [2]*seal.Table     // of the ends; nil where no TLS is opened
+	seg    parsers.Segment
+	parse  parsers.Decoder
 	ways   [2]way
 	sides  *sides
 	now    time.Duration // of the last frame
@@ -129,7 +136,12 @@ func New(cfg Config) (*Replay, error) {
 	}
 	r := &Replay{cfg: cfg, skips: make(map[string]uint64)}
 	for i := range r.ends {
-		if r.ends[i], err = aggregate.NewLane(cfg.Lane); err != nil {
+		lane := cfg.Lane
+		if cfg.TLS != nil {
+			r.tables[i] = cfg.TLS(Direction(i))
+			lane.TLS = r.tables[i]
+		}
+		if r.ends[i], err = aggregate.NewLane(lane); err != nil {
 			return nil, fmt.Errorf("starting a lane: %w", err)
 		}
 		if cfg.Compare {
@@ -158,6 +170,7 @@ func (r *Replay) Add(at time.Duration, packet []byte) error {
 	w.Packets++
 	w.BytesIn += uint64(len(packet))
 	w.ledger.send(f, r.number, packet)
+	r.foresee(f.dir, packet)
 	start := time.Now()
 	err := r.ends[f.dir].Merger.Add(at, packet)
 	r.Encode += time.Since(start)
@@ -168,6 +181,16 @@ func (r *Replay) Add(at time.Duration, packet []byte) error {
 		f.of.recognised = r.ends[f.dir].Merger.Protocol(&f.key) != parsers.Opaque
 	}
 	return r.advance(at, true)
+}
+
+// foresee has the far end know of a TLS handshake's beginning before it comes out of the
+// lane. A capture is of one place: an answer stands in it a moment behind its question,
+// which a lane brings later and a live gateway has had all the same.
+func (r *Replay) foresee(dir Direction, packet []byte) {
+	far := r.tables[1-dir]
+	if far != nil && r.parse.Decode(packet, &r.seg) == nil && r.seg.TransportLen > 0 {
+		far.Passed(&r.seg.Key, 0, r.seg.Seq, r.seg.Payload())
+	}
 }
 
 // Finish sends what still waits.

@@ -31,6 +31,8 @@ type codec struct {
 	holes     []Hole        // reading: of the group
 	body      []byte        // reading: the body that was coded last
 	scratch   []byte
+	seals     bool       // payloads may be opened ones, and secrets be told
+	sealer    Sealer     // reading; nil where it does not seal
 	took      int        // bytes that the last edit took
 	topic     float64    // writing: bits that the part of it before the message body took
 	plan      model.Plan // writing
@@ -111,7 +113,40 @@ func (x *codec) codeShape(g *Group) error {
 		g.Flags = uint8(x.coder.Symbol(md.flags[g.payload][:], uint32(g.Flags)))
 	}
 	g.single = x.coder.Bool(&md.single[g.payload], g.single)
+	if !x.seals || !g.Kind.TCP() {
+		return nil
+	}
+	if g.payload == 1 {
+		g.Opened = x.coder.Bool(&md.opened[b2i(g.single)], g.Opened)
+	}
+	if g.single {
+		return x.codeSecrets(g)
+	}
 	return nil
+}
+
+// maxSecrets bounds what one segment tells of secrets, in bytes: two traffic secrets of
+// 48 bytes for each direction, with what is said about them, are half of it.
+const maxSecrets = 512
+
+// codeSecrets codes what the Sealer is told with a segment. It is told once, so nothing
+// of it is remembered.
+func (x *codec) codeSecrets(g *Group) error {
+	md := &x.models
+	if !x.coder.Bool(&md.secrets, len(g.Secrets) > 0) {
+		return nil
+	}
+	n := int(md.secretsLen.Uint(&x.coder, uint64(len(g.Secrets))))
+	if n < 1 || n > maxSecrets {
+		return invalid("length of secrets")
+	}
+	if x.coder.Reading() {
+		g.Secrets = make([]byte, n)
+	}
+	for i := range g.Secrets {
+		g.Secrets[i] = byte(x.coder.Bits(uint64(g.Secrets[i]), 8))
+	}
+	return x.fits()
 }
 
 // fits tells whether the control field is long enough for what was read of it so far.

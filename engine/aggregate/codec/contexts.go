@@ -54,6 +54,9 @@ func (x *codec) codeContext(kind Kind, mb *Member) error {
 // enterContext gives a CID, which is in use or the next one, to a flow.
 func (x *codec) enterContext(c CID, f *context) {
 	if c.place() < uint32(len(x.contexts)) {
+		if old := x.contexts[c.place()]; x.sealer != nil && old != nil {
+			x.sealer.Forget(&old.key)
+		}
 		x.forget(c)
 		x.contexts[c.place()] = f
 		x.marks[c.place()] = 0

@@ -1,8 +1,6 @@
 package codec
 
 import (
-	"gvisor.dev/gvisor/pkg/tcpip/checksum"
-
 	"sheaf/engine/wire"
 	"sheaf/parsers"
 )
@@ -12,6 +10,7 @@ import (
 type Decoder struct {
 	codec
 	past    *history // of the Encoder beside it
+	sealed  []byte   // scratch: a payload sealed
 	read    Group    // the group at hand
 	payload []byte   // of its spans, where there are several
 	filled  []byte   // scratch: a payload with its holes filled
@@ -164,13 +163,20 @@ func (d *Decoder) build(g *Group) error {
 	if err := d.fits(); err != nil {
 		return err
 	}
+	var filled []byte
 	var b []byte
 	var p payload
 	for i := range g.Members {
 		mb := &g.Members[i]
 		if i == 0 || g.holes > 0 {
-			b = d.fill(g, i)
-			p = payload{len(b), checksum.Checksum(b, 0)}
+			filled = d.fill(g, i)
+		}
+		if i == 0 || g.holes > 0 || g.Opened {
+			var err error
+			if b, err = d.seal(g, mb, filled); err != nil {
+				return err
+			}
+			p = payloadOf(b)
 		}
 		if len(mb.layout.bytes)+len(b) > g.Kind.longest() {
 			return invalid("packet too long")
@@ -183,8 +189,43 @@ func (d *Decoder) build(g *Group) error {
 		if err := d.end(); err != nil {
 			return err
 		}
+		if d.sealer != nil && !g.Opened && passes(g, b) {
+			d.sealer.Passed(&mb.context.key, g.Flags, mb.seq, b)
+		}
 	}
 	return nil
+}
+
+// seal returns a member's payload as its segment has it, borrowed until the next call, of
+// that which the group has.
+func (d *Decoder) seal(g *Group, mb *Member, filled []byte) ([]byte, error) {
+	if len(g.Secrets) > 0 {
+		err := d.sealer.Tell(&mb.context.key, g.Secrets)
+		clear(g.Secrets)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !g.Opened {
+		return filled, nil
+	}
+	b, err := d.sealer.Seal(d.sealed[:0], &mb.context.key, mb.seq, filled)
+	if err != nil {
+		return nil, err
+	}
+	d.sealed = b
+	mb.Sealed = len(b)
+	return b, nil
+}
+
+// passes says whether a Sealer wants to know of a segment that is not sealed.
+func passes(g *Group, payload []byte) bool {
+	if !g.Kind.TCP() {
+		return false
+	}
+	const handshake, major = 22, 3 // of a TLS record's head, RFC 8446 section 5.1
+	return g.Flags&(parsers.FlagSYN|parsers.FlagFIN|parsers.FlagRST) != 0 ||
+		len(payload) > 2 && payload[0] == handshake && payload[1] == major
 }
 
 // sum returns where the checksum over a member's flow is kept, of which a new flow has

@@ -12,6 +12,25 @@ import (
 type Config struct {
 	Similarity Similarity  // what makes messages comparable
 	Limits     wire.Limits // those negotiated for the lane
+	Sealer     Sealer      // of the Decoder; nil where neither end opens records
+}
+
+// A Sealer makes TLS records of opened payloads, at a reading end. Its errors match
+// ErrFrame where the peer asked for what it cannot have.
+type Sealer interface {
+	// Tell takes in what the peer tells of the secrets of a flow and of its other
+	// direction. The bytes are borrowed, and cleared after the call.
+	Tell(key *parsers.FlowKey, secrets []byte) error
+	// Seal appends the payload that a flow's segment had to dst, of the opened one.
+	// seq is its sequence number. Segments come in the order in which the peer's
+	// Opener made them.
+	Seal(dst []byte, key *parsers.FlowKey, seq uint32, opened []byte) ([]byte, error)
+	// Passed is told of each rebuilt TCP segment that was not sealed and whose
+	// payload begins like a TLS handshake, or whose flags say that a connection
+	// begins or ends. The payload is borrowed for the call.
+	Passed(key *parsers.FlowKey, flags uint8, seq uint32, payload []byte)
+	// Forget says that a flow has given its context to another.
+	Forget(key *parsers.FlowKey)
 }
 
 // New returns the two halves of one gateway's end of a lane, at the start of an epoch:
@@ -26,6 +45,7 @@ func New(cfg Config) (*Encoder, *Decoder) {
 	e.init(cfg.Limits)
 	d := &Decoder{past: past}
 	d.init(cfg.Limits)
+	e.seals, d.seals, d.sealer = cfg.Sealer != nil, cfg.Sealer != nil, cfg.Sealer
 	return e, d
 }
 

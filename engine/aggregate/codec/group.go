@@ -16,6 +16,13 @@ type Group struct {
 	Values  []uint64 // what fills the holes, member by member: numbers, or see Encoder.Text
 	Cost    Cost     // writing: set by Encode
 
+	// Opened says that the payload is what is in TLS records: the far end's Sealer
+	// makes the members' own records of it. Of TCP segments with payload only.
+	Opened bool
+	// Secrets are what the Sealer is told before it: of a group of one TCP segment
+	// only, borrowed from the caller, at most 512 bytes.
+	Secrets []byte
+
 	holes    int  // of all spans together
 	payload  int  // 1 where there are spans, else 0
 	single   bool // there is one member
@@ -27,6 +34,9 @@ type Group struct {
 type Member struct {
 	Flow *Flow // writing: whose segment it is; reading: nil
 	Fields
+	// Sealed is the length of the payload as it is in the segment, in bytes, where
+	// that of the group is opened.
+	Sealed int
 
 	context *context // of the flow, once its CID has been coded
 	cid     CID
@@ -133,6 +143,9 @@ func (g *Group) Holes() int { return g.holes }
 
 // Size returns the payload length of member i in bytes.
 func (g *Group) Size(i int) int {
+	if g.Opened {
+		return g.Members[i].Sealed
+	}
 	n := 0
 	at := i * g.holes
 	for k := range g.Spans {

@@ -14,6 +14,9 @@ type models struct {
 	payload               [8]model.Bit    // by kind
 	flags                 [2][256]model.Bit
 	single                [2]model.Bit
+	opened                [2]model.Bit // by whether the group is a singleton
+	secrets               model.Bit
+	secretsLen            model.Int
 	count, extra          [2]model.Int
 	source                [2][4]model.Bit
 	members               [3]model.Members // by source

@@ -70,17 +70,13 @@ func NewKeys(s Suite, material []byte) (*Keys, error) {
 		}
 	}
 	copy(k.iv[:], iv)
-	if p.tls13 { // in TLS 1.2 it is the material
-		clear(iv)
-	}
 	if err := k.prepare(key); err != nil {
 		return nil, err
 	}
 	return k, nil
 }
 
-// prepare makes the ciphers of a key, which it owns from then on, but for a part of the
-// material.
+// prepare makes the ciphers of a key, which it owns from then on.
 func (k *Keys) prepare(key []byte) (err error) {
 	if k.suite.chacha {
 		k.key = key
@@ -91,7 +87,7 @@ func (k *Keys) prepare(key []byte) (err error) {
 		return err
 	}
 	k.aead, err = cipher.NewGCM(k.block)
-	if k.suite.tls13 {
+	if k.suite.tls13 { // in TLS 1.2 it is the material
 		clear(key)
 	}
 	return err

@@ -11,7 +11,7 @@ import "encoding/binary"
 // the ciphertext.
 func (k *Keys) Open(dst, record []byte, number uint64) (inner []byte, ok bool) {
 	begin := HeadLen + k.explicit
-	if len(record) < k.Overhead() || len(record) > HeadLen+MaxFragment ||
+	if len(record) < begin+TagLen || len(record) > HeadLen+MaxFragment ||
 		int(record[3])<<8|int(record[4]) != len(record)-HeadLen {
 		return dst, false
 	}

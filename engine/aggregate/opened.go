@@ -1,0 +1,132 @@
+package aggregate
+
+import (
+	"errors"
+	"fmt"
+
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+
+	"sheaf/engine/aggregate/seal"
+	"sheaf/parsers"
+	"sheaf/parsers/ip"
+	"sheaf/parsers/tls"
+)
+
+// sealing is a Table as the Decoder sees it: what it cannot seal does not fit what is
+// remembered.
+type sealing struct{ *seal.Table }
+
+func (s sealing) Tell(key *parsers.FlowKey, secrets []byte) error {
+	return notSealed(s.Table.Tell(key, secrets))
+}
+
+func (s sealing) Seal(dst []byte, key *parsers.FlowKey, seq uint32, opened []byte) ([]byte, error) {
+	dst, err := s.Table.Seal(dst, key, seq, opened)
+	return dst, notSealed(err)
+}
+
+func notSealed(err error) error {
+	if errors.Is(err, seal.ErrOpened) {
+		return fmt.Errorf("%w: %w", ErrFrame, err)
+	}
+	return err
+}
+
+// tlsRecords are what the Merger has of a flow with TLS records that may be opened.
+type tlsRecords struct {
+	conn  *seal.Conn
+	inner parsers.Stream // of what is in the records
+}
+
+// records returns those of a flow that is new, nil where they are not to be opened.
+func (m *Merger) records(f *flow) *tlsRecords {
+	if m.cfg.TLS == nil || f.Key.Proto != ip.TCP {
+		return nil
+	}
+	if c := m.cfg.TLS.Flow(f.used, &f.Key); c != nil {
+		return &tlsRecords{conn: c}
+	}
+	return nil
+}
+
+// scan finds the spans of the segment at hand, m.seg, in its payload as it is or, where its
+// records can be opened, in what is in them. It returns the payload that the spans are
+// of.
+func (m *Merger) scan(f *flow) (payload []byte, opened bool) {
+	seg := &m.seg
+	payload = seg.Payload()
+	if r := f.records; r != nil {
+		if seg.Flags&parsers.FlagSYN != 0 {
+			r.conn.Begin(seg.Seq)
+			r.inner = parsers.Stream{}
+		}
+		if len(payload) > 0 && m.open(r, payload) {
+			return m.opened, true
+		}
+	}
+	m.spans = f.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
+	return payload, false
+}
+
+// open opens a payload, where it can be, into m.opened and m.spans.
+func (m *Merger) open(r *tlsRecords, payload []byte) (ok bool) {
+	m.opened, m.pieces, ok = r.conn.Out.Open(m.opened[:0], m.pieces[:0], seqnum.Value(m.seg.Seq), payload)
+	if !ok {
+		return false
+	}
+	if out := &r.conn.Out; out.Missed {
+		r.inner.Lost()
+		out.Missed = false
+	}
+	m.spans = m.spans[:0]
+	for i := range m.pieces {
+		m.piece(r, &m.pieces[i])
+	}
+	if rest := len(m.opened) - lastEnd(m.pieces); rest > 0 {
+		m.spans = append(m.spans, parsers.OpaqueSpan(rest))
+	}
+	return true
+}
+
+func lastEnd(pieces []seal.Piece) int {
+	if len(pieces) == 0 {
+		return 0
+	}
+	return pieces[len(pieces)-1].To
+}
+
+// piece appends the spans of a piece, of which the first has what leads to it.
+func (m *Merger) piece(r *tlsRecords, p *seal.Piece) {
+	prefix, b := p.At-p.From, m.opened[p.At:p.To]
+	first := len(m.spans)
+	switch {
+	case p.Closing:
+		m.spans = append(m.spans, parsers.OpaqueSpan(len(b)))
+	case p.Plain || p.Type != uint8(tls.ApplicationData):
+		m.spans = append(m.spans, tls.RecordSpan(m.tls, p.Type, b, p.Plain, p.Start))
+	case r.conn.Out.Again:
+		m.spans = r.inner.RescanInner(b, m.spans)
+	default:
+		m.spans = r.inner.ScanInner(m.cfg.Registry, &m.seg.Key, b, m.spans)
+	}
+	if prefix == 0 {
+		return
+	}
+	if first == len(m.spans) {
+		m.spans = append(m.spans, parsers.OpaqueSpan(prefix))
+		return
+	}
+	s := &m.spans[first]
+	s.Len += prefix
+	s.Body += prefix
+	for k := range s.NumHoles {
+		s.Holes[k].Off += prefix
+	}
+}
+
+// ended notes that the segment at hand ends its flow.
+func (m *Merger) ended(f *flow) {
+	if f.records != nil && m.seg.Flags&(parsers.FlagFIN|parsers.FlagRST) != 0 {
+		f.records.conn.End()
+	}
+}

@@ -1,0 +1,425 @@
+package seal
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+)
+
+// A Piece is an item of an opened payload that has bytes of its own: what leads to them
+// is from From to At, they are from At to To.
+type Piece struct {
+	From, At, To int
+	Type         byte // content type of what the bytes are of
+	Plain        bool // they are as they are in the segment, head of the record included
+	Start        bool // they begin a record
+	Closing      bool // they are no content: what TLS 1.3 has behind it
+}
+
+// An Opener opens the records of one direction of a connection, segment by segment, and
+// follows what the Sealer at the far end makes of it. Segments come in the order in which
+// they were captured.
+type Opener struct {
+	// Again says that what was opened last had been there before.
+	Again bool
+	// Missed says that content went by that was not opened, since somebody set it to
+	// false.
+	Missed bool
+
+	conn *Conn
+	room *room
+
+	// The stream.
+	next    seqnum.Value // sequence number of the byte that comes next
+	started bool         // next is valid
+	counted bool         // the connection's first byte was seen, so its records are counted
+	tls     bool         // records have begun
+	lost    bool         // where a record begins is not known
+	changed bool         // a ChangeCipherSpec passed
+	early   int          // segments before the records, of another protocol
+
+	// The record that is passing.
+	kind   byte
+	head   [HeadLen]byte // what was there of it when a segment ended before its head did
+	have   int           // bytes of head
+	rest   int           // bytes still to come
+	inside bool          // it is being opened: part has it
+	part   part
+
+	ring    ring
+	keys    keyring
+	far     far
+	opened  bool // something of the segment at hand was
+	secrets []byte
+}
+
+// far is what the Opener knows of the Sealer at the far end.
+type far struct {
+	position
+	keys *Keys // those that it has in use
+	told bool  // it was told keys
+	next int   // the number of those that it is told next
+}
+
+const (
+	// maxBehind is how far behind the expected byte a segment is taken for one that
+	// is sent again (parsers.Stream has the same).
+	maxBehind = 16 << 20
+
+	// maxEarly is how many segments of another protocol may come before a
+	// connection's records: those of NATS have one, SMTP and IMAP a handful.
+	maxEarly = 32
+
+	// maxTrials bounds how many places of a segment are looked at for the beginning of
+	// a record, where it is not known: wrong ones are one in 2^24.
+	maxTrials = 4
+)
+
+// restart begins a connection, whose first byte has a sequence number.
+func (o *Opener) restart(first seqnum.Value) {
+	o.Clear()
+	o.started, o.counted, o.next = true, true, first
+}
+
+// anew has the far end told all that it needs, which knows nothing.
+func (o *Opener) anew() {
+	o.far = far{}
+	clear(o.secrets)
+	o.secrets = o.secrets[:0]
+	o.inside = false // its bytes so far are not at the far end
+}
+
+// Clear forgets the connection's keys and its bytes.
+func (o *Opener) Clear() {
+	o.keys.clear()
+	clear(o.part.inner[:cap(o.part.inner)])
+	clear(o.secrets)
+	*o = Opener{conn: o.conn, room: o.room}
+}
+
+// Open appends what a segment's payload holds to dst, and its pieces to pieces. It
+// reports false, and dst and pieces as they were, where nothing of it can be opened: it
+// is to be carried as it is. seq is the sequence number of its first byte.
+func (o *Opener) Open(dst []byte, pieces []Piece, seq seqnum.Value, payload []byte) ([]byte, []Piece, bool) {
+	w := writer{b: dst, last: len(dst), pieces: pieces}
+	o.opened, o.Again = false, false
+	if o.conn.closed {
+		return dst, pieces, false
+	}
+	if !o.started {
+		o.started, o.lost, o.next = true, true, seq
+	}
+	end := seq.Add(seqnum.Size(len(payload)))
+	switch behind := seq.Size(o.next); {
+	case seq == o.next:
+		o.next = end
+		o.advance(&w, seq, payload)
+	case seq.LessThan(o.next) && behind <= maxBehind && !o.next.LessThan(end):
+		o.again(&w, seq, payload)
+	case seq.LessThan(o.next) && behind <= maxBehind:
+		w.deaf, seq, payload = true, o.next, payload[behind:]
+		o.next = end
+		o.advance(&w, seq, payload)
+	default:
+		o.lose()
+		o.next = end
+		o.advance(&w, seq, payload)
+	}
+	if !o.opened {
+		return dst, pieces, false
+	}
+	return w.b, w.pieces, true
+}
+
+// lose says that bytes are missing.
+func (o *Opener) lose() {
+	o.lost = true
+	o.have, o.rest, o.inside = 0, 0, false
+	o.keys.proven = false
+}
+
+// advance opens bytes in their turn.
+func (o *Opener) advance(w *writer, seq seqnum.Value, p []byte) {
+	if !o.tls && !o.begins(p) {
+		return
+	}
+	for len(p) > 0 {
+		n := 0
+		switch {
+		case o.lost:
+			n = o.regain(w, seq, p)
+		case o.rest > 0:
+			n = o.pass(w, p)
+		default:
+			n = o.begin(w, seq, p)
+		}
+		seq.UpdateForward(seqnum.Size(n))
+		p = p[n:]
+	}
+}
+
+// begins says whether the connection's records begin with p, or may have begun before.
+func (o *Opener) begins(p []byte) bool {
+	if hello(p) {
+		o.tls, o.lost = true, false
+		return true
+	}
+	if o.counted {
+		if o.early++; o.early > maxEarly {
+			o.counted = false
+		}
+		return false
+	}
+	o.tls, o.lost = true, true
+	return true
+}
+
+// hello says whether p begins with a record of the handshake's first message (RFC 8446
+// section 4.1).
+func hello(p []byte) bool {
+	const clientHello, serverHello = 1, 2
+	return len(p) > HeadLen && p[0] == handshake && p[1] == 3 && p[2] <= 3 &&
+		(p[HeadLen] == clientHello || p[HeadLen] == serverHello)
+}
+
+// parseHead returns the type and the length of a record.
+func parseHead(b []byte) (kind byte, size int, ok bool) {
+	size = int(binary.BigEndian.Uint16(b[3:]))
+	ok = b[0] >= changeCipherSpec && b[0] <= heartbeat && b[1] == 3 && b[2] <= 4 && size <= MaxFragment
+	return b[0], size, ok
+}
+
+// protected says whether records of a type are, here in the stream: in TLS 1.3 those of
+// application data, in 1.2 all behind a ChangeCipherSpec.
+func (o *Opener) protected(kind byte) bool {
+	return kind == applicationData || !o.conn.suite.TLS13() && (o.changed || o.keys.current != nil)
+}
+
+// begin goes over the beginning of a record, or all of it.
+func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
+	had := o.have
+	if took := copy(o.head[had:], p); had+took < HeadLen {
+		return o.cut(w, p)
+	}
+	kind, size, ok := parseHead(o.head[:])
+	if !ok {
+		o.lose()
+		return 0
+	}
+	o.kind, o.have, o.rest = kind, 0, HeadLen+size-had
+	if !o.protected(kind) {
+		if had == 0 && kind == handshake {
+			o.conn.hello(p)
+		}
+		return o.plain(w, p, true)
+	}
+	o.conn.ask()
+	switch {
+	case w.deaf:
+	case o.rest <= len(p):
+		return o.record(w, seq, p, had)
+	case o.keys.sure(o) && o.room.fits(p, had, size, o.keys.current):
+		return o.beginPart(w, p, had)
+	}
+	return o.plain(w, p, true)
+}
+
+// cut goes over bytes that are a part of a record's head.
+func (o *Opener) cut(w *writer, p []byte) int {
+	o.have += len(p)
+	if o.opened && o.far.head == o.have-len(p) {
+		w.item(itemHead)
+		o.far.head = o.have
+	} else {
+		w.item(itemPlain)
+	}
+	w.bytes(p, Piece{Type: o.head[0], Plain: true, Start: o.have == len(p)})
+	return len(p)
+}
+
+// plain goes over the next bytes of a record that is not opened.
+func (o *Opener) plain(w *writer, p []byte, start bool) int {
+	n := min(o.rest, len(p))
+	o.rest -= n
+	w.sized(itemPlain, n, n == len(p))
+	w.bytes(p[:n], Piece{Type: o.kind, Plain: true, Start: start})
+	if o.rest > 0 {
+		return n
+	}
+	switch {
+	case o.protected(o.kind):
+		o.Missed = true
+		o.keys.pass()
+		o.conn.carried()
+	case o.kind == changeCipherSpec && !o.conn.suite.TLS13():
+		o.changed = true
+		o.keys.change(o)
+	}
+	return n
+}
+
+// record opens a record that p has to its end, but for what was there before.
+func (o *Opener) record(w *writer, seq seqnum.Value, p []byte, had int) int {
+	n := o.rest
+	record := p[:n]
+	if had > 0 {
+		o.room.record = append(append(o.room.record[:0], o.head[:had]...), record...)
+		record = o.room.record
+	}
+	inner, ok := o.keys.open(o, record)
+	if !ok {
+		return o.plain(w, p, had == 0)
+	}
+	o.rest, o.lost = 0, false
+	o.ring.add(seq.Add(-seqnum.Size(had)), o.keys.number)
+	o.prepare(w, o.keys.number, had)
+	o.write(w, record, inner, n == len(p))
+	o.keys.number++
+	o.far.number, o.far.head = o.keys.number, 0
+	o.learn(record[0], inner)
+	return n
+}
+
+// prepare has the Sealer be where a record begins: with the keys in use, at a number,
+// and with so much of the record having gone before.
+func (o *Opener) prepare(w *writer, number uint64, head int) {
+	o.opened = true
+	f := &o.far
+	if k := o.keys.current; f.keys != k {
+		if o.keys.before != nil && o.keys.before == f.keys {
+			w.item(itemUpdate)
+			f.number = 0
+		} else {
+			o.tell(k)
+			w.item(itemStage)
+			w.b = append(w.b, byte(f.next))
+			f.next++
+			f.number, f.offset, f.inside = 0, 0, false
+		}
+		f.keys = k
+	}
+	if f.number != number || f.head != head || f.inside {
+		w.item(itemNumber)
+		w.number(number, head)
+		f.number, f.head, f.inside = number, head, false
+	}
+}
+
+// write writes a whole record.
+func (o *Opener) write(w *writer, record, inner []byte, last bool) {
+	kind, b, padding := record[0], inner, 0
+	if o.keys.current.suite.tls13 {
+		kind, b = content(inner)
+		padding = len(inner) - len(b) - 1
+	}
+	m := kind
+	if padding > 0 {
+		m |= flagPadded
+	}
+	nonce := o.unexpected(record)
+	if nonce != nil {
+		m |= flagNonce
+	}
+	w.sized(m, len(b), last)
+	if padding > 0 {
+		w.uint16(padding)
+	}
+	w.b = append(w.b, nonce...)
+	w.bytes(b, Piece{Type: kind, Start: true})
+}
+
+// unexpected returns the explicit nonce of the record that begins b where the Sealer
+// would take another one, and notes that it is given.
+func (o *Opener) unexpected(b []byte) []byte {
+	if o.keys.current.NonceLen() == 0 {
+		return nil
+	}
+	nonce := b[HeadLen : HeadLen+explicitLen]
+	offset := binary.BigEndian.Uint64(nonce) - o.far.number
+	if offset == o.far.offset {
+		return nil
+	}
+	o.far.offset = offset
+	return nonce
+}
+
+// learn takes in what an opened record says about the keys of those behind it.
+func (o *Opener) learn(kind byte, inner []byte) {
+	if o.keys.current.suite.tls13 {
+		kind, inner = content(inner)
+	}
+	o.conn.count(len(inner))
+	if kind == handshake {
+		o.keys.handshake(o, inner)
+	}
+}
+
+// content returns the type and the content of what a record of TLS 1.3 holds, where
+// there is a type.
+func content(inner []byte) (kind byte, b []byte) {
+	b = bytes.TrimRight(inner, "\x00")
+	if len(b) == 0 {
+		return 0, nil
+	}
+	return b[len(b)-1], b[:len(b)-1]
+}
+
+// regain looks for a record that the keys open, where it is not known where one begins.
+func (o *Opener) regain(w *writer, seq seqnum.Value, p []byte) int {
+	if trials := maxTrials; !w.deaf && o.keys.any() {
+		for i := 0; i+HeadLen+TagLen <= len(p) && trials > 0; i++ {
+			kind, size, ok := parseHead(p[i:])
+			if !ok || !o.protected(kind) || p[i+2] != 3 || i+HeadLen+size > len(p) {
+				continue
+			}
+			trials--
+			o.kind, o.have, o.rest = kind, 0, HeadLen+size
+			record := p[i : i+o.rest]
+			if _, ok := o.keys.open(o, record); !ok {
+				continue
+			}
+			if i > 0 {
+				w.sized(itemPlain, i, false)
+				w.bytes(p[:i], Piece{Plain: true})
+			}
+			o.lost = false
+			return i + o.record(w, seq.Add(seqnum.Size(i)), p[i:], 0)
+		}
+	}
+	o.rest, o.Missed = 0, true
+	w.item(itemPlain)
+	w.bytes(p, Piece{Plain: true})
+	return len(p)
+}
+
+// again opens the records of a segment that was there before, where they are known: a
+// number of them, to their end.
+func (o *Opener) again(w *writer, seq seqnum.Value, p []byte) {
+	number, ok := o.ring.find(seq)
+	k := o.keys.current
+	if !ok || k == nil || o.far.keys != k {
+		return
+	}
+	had := o.far.position
+	w.item(itemNumber | flagOnce)
+	w.number(number, 0)
+	for o.far.number = number; len(p) > 0; o.far.number++ {
+		n := 0
+		if len(p) > HeadLen {
+			n = HeadLen + int(binary.BigEndian.Uint16(p[3:]))
+		}
+		inner, ok := []byte(nil), n > 0 && n <= len(p)
+		if ok {
+			inner, ok = o.room.open(k, p[:n], o.far.number)
+		}
+		if !ok {
+			o.far.position = had
+			return
+		}
+		o.write(w, p[:n], inner, n == len(p))
+		p = p[n:]
+	}
+	o.opened, o.Again = true, true
+	o.far.position = had
+}

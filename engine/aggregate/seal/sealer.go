@@ -1,0 +1,317 @@
+package seal
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+)
+
+// ErrOpened tells that an opened payload is malformed, or needs keys that were never
+// told.
+var ErrOpened = errors.New("seal: malformed opened payload")
+
+// position is where a direction of a connection is among its records, as far as both
+// ends have to agree on it.
+type position struct {
+	number uint64 // of the record that comes next, or is passing
+	offset uint64 // of its explicit nonce from its number
+	head   int    // bytes of it that went before, literally
+	inside bool   // it is passing: part has it
+}
+
+// told are keys that the peer told.
+type told struct {
+	keys  *Keys
+	stage stage
+}
+
+// A Sealer makes the records of one direction of a connection anew, from its opened
+// payloads in the order in which they were opened. The zero value has no keys.
+type Sealer struct {
+	position
+	has   bool   // something was told since the epoch or the connection began
+	told  []told // by the number under which the peer told them
+	keys  *Keys  // nil where there are none
+	stage stage  // of keys
+	part  part
+	room  *room // of its Table
+}
+
+// Clear forgets the keys and what is kept of a record.
+func (s *Sealer) Clear() {
+	for i := range s.told {
+		s.told[i].keys.Clear()
+	}
+	if s.keys != nil {
+		s.keys.Clear()
+	}
+	p := s.part.inner[:cap(s.part.inner)]
+	clear(p)
+	*s = Sealer{room: s.room}
+}
+
+// Seal appends the payload that an opened payload stands for to dst. The error matches
+// ErrOpened; the Sealer is not to be used again then.
+func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
+	r := reader{b: opened}
+	var before *position
+	for len(r.b) > 0 {
+		m := r.byte()
+		switch kind := m & itemKind; {
+		case kind == itemNumber:
+			if m&flagOnce != 0 && before == nil {
+				was := s.position
+				before = &was
+			}
+			s.seek(&r)
+		case kind >= changeCipherSpec && kind <= heartbeat:
+			dst = s.whole(dst, &r, m)
+		case kind == itemPlain:
+			dst = append(dst, r.rest(m)...)
+		case kind == itemHead && m == itemHead:
+			s.head = len(r.b)
+			dst = append(dst, r.b...)
+			r.b = nil
+		case kind == itemBegin:
+			dst = s.begin(dst, &r, m)
+		case kind == itemMore:
+			dst = s.more(dst, &r, m)
+		case kind == itemStage && m == itemStage:
+			s.take(&r)
+		case kind == itemUpdate && m == itemUpdate:
+			s.update(&r)
+		default:
+			r.bad = true
+		}
+		if r.bad {
+			return nil, ErrOpened
+		}
+	}
+	if before != nil {
+		s.position = *before
+	}
+	return dst, nil
+}
+
+// seek reads the number of the record that comes next.
+func (s *Sealer) seek(r *reader) {
+	s.number = r.uvarint()
+	s.head = int(r.byte())
+	s.inside = false
+	r.check(s.head < HeadLen+explicitLen)
+}
+
+// take takes keys that were told.
+func (s *Sealer) take(r *reader) {
+	i := int(r.byte())
+	if i >= len(s.told) {
+		r.bad = true
+		return
+	}
+	s.keys, s.stage = s.told[i].keys, s.told[i].stage
+	s.number, s.offset, s.inside = 0, 0, false
+}
+
+// update takes the keys behind those in use.
+func (s *Sealer) update(r *reader) {
+	if s.keys == nil {
+		r.bad = true
+		return
+	}
+	next, err := s.keys.Next()
+	if err != nil {
+		r.bad = true
+		return
+	}
+	s.keys, s.number = next, 0
+}
+
+// whole seals a record that is in the segment to its end.
+func (s *Sealer) whole(dst []byte, r *reader, m byte) []byte {
+	if s.keys == nil || s.inside {
+		r.bad = true
+		return dst
+	}
+	padding, sized := 0, -1
+	if m&flagSized != 0 {
+		sized = r.uint16()
+	}
+	if m&flagPadded != 0 {
+		padding = r.uint16()
+		r.check(s.keys.suite.tls13)
+	}
+	nonce := s.explicit(r, m)
+	content := r.b
+	if sized >= 0 {
+		content = r.bytes(sized)
+	} else {
+		r.b = nil
+	}
+	inner := content
+	kind := m & itemKind
+	if s.keys.suite.tls13 {
+		s.room.inner = appendInner(s.room.inner[:0], content, kind, padding)
+		inner, kind = s.room.inner, applicationData
+	}
+	if r.check(len(inner) <= maxInner); r.bad {
+		return dst
+	}
+	from := len(dst)
+	dst = s.keys.Seal(dst, recordHead(kind), &nonce, inner, s.number)
+	dst = s.drop(dst, from, r)
+	s.number++
+	return dst
+}
+
+// appendInner appends what a record of TLS 1.3 holds (RFC 8446 section 5.2).
+func appendInner(dst, content []byte, kind byte, padding int) []byte {
+	dst = append(dst, content...)
+	dst = append(dst, kind)
+	n := len(dst)
+	dst = slices.Grow(dst, padding)[:n+padding]
+	clear(dst[n:])
+	return dst
+}
+
+// drop takes off what went before of the record that begins at an offset of dst.
+func (s *Sealer) drop(dst []byte, from int, r *reader) []byte {
+	if s.head > len(dst)-from {
+		r.bad = true
+		return dst
+	}
+	n := copy(dst[from:], dst[from+s.head:])
+	s.head = 0
+	return dst[:from+n]
+}
+
+// explicit returns the explicit nonce of the next record, as it is given or as it is
+// expected: most implementations count.
+func (s *Sealer) explicit(r *reader, m byte) (nonce [explicitLen]byte) {
+	if s.keys == nil || s.keys.NonceLen() == 0 {
+		r.check(m&flagNonce == 0)
+		return nonce
+	}
+	if m&flagNonce != 0 {
+		copy(nonce[:], r.bytes(explicitLen))
+		s.offset = binary.BigEndian.Uint64(nonce[:]) - s.number
+	} else {
+		binary.BigEndian.PutUint64(nonce[:], s.number+s.offset)
+	}
+	return nonce
+}
+
+// begin seals the beginning of a record that goes on in the next segment.
+func (s *Sealer) begin(dst []byte, r *reader, m byte) []byte {
+	kind := r.byte()
+	n := r.uint16()
+	nonce := s.explicit(r, m)
+	if r.check(s.keys != nil && !s.inside && n <= maxInner); r.bad {
+		return dst
+	}
+	s.part.begin(recordHead(kind), nonce, n)
+	s.inside = true
+	from := len(dst)
+	dst = append(dst, s.part.head[:]...)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(s.keys.Overhead()-HeadLen+n))
+	dst = append(dst, nonce[:s.keys.NonceLen()]...)
+	return s.piece(s.drop(dst, from, r), r, m)
+}
+
+// more seals the next bytes of a record.
+func (s *Sealer) more(dst []byte, r *reader, m byte) []byte {
+	if r.check(s.inside && m&flagNonce == 0); r.bad {
+		return dst
+	}
+	return s.piece(dst, r, m)
+}
+
+// piece seals bytes of the record that is passing, and its tag as far as it is in the
+// segment.
+func (s *Sealer) piece(dst []byte, r *reader, m byte) []byte {
+	p := &s.part
+	tagged := TagLen
+	if m&flagCut != 0 {
+		tagged = int(r.byte())
+	}
+	var wrong []byte
+	if r.check(tagged >= p.tagged && tagged <= TagLen); !r.bad && m&flagWrong != 0 {
+		wrong = r.bytes(tagged - p.tagged)
+	}
+	if r.bad {
+		return dst
+	}
+	b := r.bytes(min(p.length-len(p.inner), len(r.b)))
+	at := len(p.inner)
+	p.inner = append(p.inner, b...)
+	dst = append(dst, b...)
+	s.keys.XOR(dst[len(dst)-len(b):], b, s.number, &p.nonce, at)
+	p.finish(s.keys, s.number, at, s.room)
+	if len(p.inner) < p.length {
+		r.check(m&(flagCut|flagWrong) == 0)
+		return dst
+	}
+	if wrong != nil {
+		dst = append(dst, wrong...)
+	} else {
+		dst = append(dst, p.tag[p.tagged:tagged]...)
+	}
+	if p.tagged = tagged; tagged == TagLen {
+		s.inside = false
+		s.number++
+	}
+	return dst
+}
+
+// A reader takes an opened payload apart. What is missing makes it bad; it then returns
+// zeros.
+type reader struct {
+	b   []byte
+	bad bool
+}
+
+func (r *reader) check(ok bool) { r.bad = r.bad || !ok }
+
+// bytes returns the next n bytes, borrowed.
+func (r *reader) bytes(n int) []byte {
+	if r.bad || n < 0 || n > len(r.b) {
+		r.bad = true
+		return nil
+	}
+	b := r.b[:n:n]
+	r.b = r.b[n:]
+	return b
+}
+
+func (r *reader) byte() byte {
+	if b := r.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (r *reader) uint16() int {
+	if b := r.bytes(2); b != nil {
+		return int(binary.BigEndian.Uint16(b))
+	}
+	return 0
+}
+
+func (r *reader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.b)
+	if n <= 0 {
+		r.bad = true
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
+// rest returns the bytes of a plain item.
+func (r *reader) rest(m byte) []byte {
+	n := len(r.b)
+	if m&flagSized != 0 {
+		n = r.uint16()
+	}
+	r.check(m&^(flagSized|itemKind) == 0)
+	return r.bytes(n)
+}

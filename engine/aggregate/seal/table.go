@@ -1,0 +1,218 @@
+package seal
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
+
+	"sheaf/parsers"
+)
+
+// A Table has the TLS connections of one lane. It outlives the lane's epochs: after one
+// the connections are opened again without a new handshake, since one of the two ends
+// still has their secrets. It is not safe for concurrent use.
+type Table struct {
+	cfg   Config
+	limit int // connections
+	conns map[parsers.FlowKey]*Conn
+	all   []*Conn
+	hand  int // index in all of the one that was looked at last for giving way
+	now   time.Duration
+	room  room
+	stats Stats
+}
+
+// NewTable returns a table of at most limit connections.
+func NewTable(cfg Config, limit int) *Table {
+	return &Table{cfg: cfg, limit: limit, conns: make(map[parsers.FlowKey]*Conn)}
+}
+
+// Stats returns what was counted so far.
+func (t *Table) Stats() *Stats { return &t.stats }
+
+// Begin begins an epoch, in which the peer knows nothing.
+func (t *Table) Begin() {
+	for _, c := range t.all {
+		c.renew()
+	}
+}
+
+// server returns the server of a flow, in the client's direction or in the other.
+func server(key *parsers.FlowKey, fromClient bool) netip.AddrPort {
+	if fromClient {
+		return netip.AddrPortFrom(key.DstAddr(), key.DstPort)
+	}
+	return netip.AddrPortFrom(key.SrcAddr(), key.SrcPort)
+}
+
+// allows says whether connections of a flow may be opened.
+func (t *Table) allows(key *parsers.FlowKey, fromClient bool) bool {
+	return t.cfg.Served != nil && t.cfg.Served(server(key, fromClient))
+}
+
+// Flow returns the connection of a TCP flow that is sent, nil where it is not to be
+// opened. It is the caller's until Drop.
+func (t *Table) Flow(now time.Duration, key *parsers.FlowKey) *Conn {
+	t.now = now
+	fromClient := t.allows(key, true)
+	if !fromClient && !t.allows(key, false) {
+		return nil
+	}
+	c := t.get(key, fromClient)
+	if c != nil {
+		c.sending, c.used = true, now
+	}
+	return c
+}
+
+// Drop says that the flow that is sent is not known any more: to the peer, if it comes
+// again, it is a new one.
+func (c *Conn) Drop() {
+	c.sending = false
+	c.Out.anew()
+	c.table.release(c)
+}
+
+// get returns the connection of a flow that is sent, a new one where it is not known; nil
+// where there is no room for it.
+func (t *Table) get(key *parsers.FlowKey, fromClient bool) *Conn {
+	if c := t.conns[*key]; c != nil {
+		return c
+	}
+	t.expire()
+	if len(t.all) >= t.limit {
+		return nil
+	}
+	c := &Conn{table: t, key: *key, fromClient: fromClient, index: len(t.all), used: t.now}
+	c.Out = Opener{conn: c, room: &t.room}
+	c.In.room = &t.room
+	t.conns[*key] = c
+	t.all = append(t.all, c)
+	return c
+}
+
+const (
+	// maxIdle is how long a connection is kept that neither end has a context for:
+	// what a lane takes to come back, and a keepalive.
+	maxIdle = 10 * time.Minute
+	// expireSteps is how many are looked at when one is added.
+	expireSteps = 4
+)
+
+// expire forgets a few connections that nobody has used for long.
+func (t *Table) expire() {
+	for range min(expireSteps, len(t.all)) {
+		t.hand = (t.hand + 1) % len(t.all)
+		if c := t.all[t.hand]; !c.sending && !c.receiving && t.now-c.used > maxIdle {
+			t.remove(c)
+			if len(t.all) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// release forgets a connection that neither end has a use for.
+func (t *Table) release(c *Conn) {
+	if !c.sending && !c.receiving {
+		t.remove(c)
+	}
+}
+
+func (t *Table) remove(c *Conn) {
+	c.Out.Clear()
+	c.In.Clear()
+	c.forget()
+	delete(t.conns, c.key)
+	last := t.all[len(t.all)-1]
+	t.all[c.index], last.index = last, c.index
+	t.all[len(t.all)-1] = nil
+	t.all = t.all[:len(t.all)-1]
+}
+
+// received returns the connection of a flow that is received, nil where it is not known.
+func (t *Table) received(key *parsers.FlowKey) *Conn { return t.conns[key.Reverse()] }
+
+// Tell takes in what the peer says of a connection's secrets, with a segment of a flow.
+// The error matches ErrOpened.
+func (t *Table) Tell(key *parsers.FlowKey, secrets []byte) error {
+	if len(secrets) == 0 {
+		return nil
+	}
+	own := key.Reverse()
+	c := t.get(&own, secrets[0]&tellClient == 0)
+	if c == nil {
+		return fmt.Errorf("%w: more connections than there may be", ErrOpened)
+	}
+	c.receiving = true
+	r := reader{b: secrets}
+	for len(r.b) > 0 && !r.bad {
+		c.take(&r)
+	}
+	if r.bad {
+		return fmt.Errorf("%w: secrets", ErrOpened)
+	}
+	return nil
+}
+
+// Seal appends the payload that a flow's segment had to dst, of the opened one. The error
+// matches ErrOpened.
+func (t *Table) Seal(dst []byte, key *parsers.FlowKey, _ uint32, opened []byte) ([]byte, error) {
+	c := t.received(key)
+	if c == nil {
+		return nil, fmt.Errorf("%w: no keys", ErrOpened)
+	}
+	from := len(dst)
+	dst, err := c.In.Seal(dst, opened)
+	if err == nil && hello(dst[from:]) {
+		c.hello(dst[from:])
+	}
+	return dst, err
+}
+
+// Passed is told of a segment of a flow that was not sealed and begins like a handshake,
+// or that begins or ends a connection.
+func (t *Table) Passed(key *parsers.FlowKey, flags uint8, _ uint32, payload []byte) {
+	own := key.Reverse()
+	c := t.conns[own]
+	if c == nil && hello(payload) {
+		if fromClient := t.allows(&own, true); fromClient || t.allows(&own, false) {
+			c = t.get(&own, fromClient)
+		}
+	}
+	if c == nil {
+		return
+	}
+	if hello(payload) {
+		c.hello(payload)
+	}
+	if flags&(parsers.FlagSYN|parsers.FlagFIN|parsers.FlagRST) != 0 {
+		c.In.Clear()
+	}
+	if flags&parsers.FlagRST != 0 {
+		c.End()
+	}
+}
+
+// Forget says that the peer has given the context of a flow to another.
+func (t *Table) Forget(key *parsers.FlowKey) {
+	if c := t.received(key); c != nil {
+		c.receiving = false
+		c.In.Clear()
+		t.release(c)
+	}
+}
+
+// Begin begins a connection, of which a SYN has a sequence number.
+func (c *Conn) Begin(seq uint32) {
+	c.closed = false
+	c.Out.restart(seqnum.Value(seq).Add(1))
+}
+
+// End ends the direction that is sent: nothing more of it is opened.
+func (c *Conn) End() {
+	c.Out.Clear()
+	c.closed = true
+}

@@ -1,0 +1,109 @@
+package seal
+
+import (
+	"encoding/binary"
+)
+
+// What one end tells the other of a connection's secrets is a list of entries:
+//
+//	flags(1) suite(2) number(varint) length(1) material(length)
+const (
+	tellReverse = 1 // the material is of the flow's other direction, for the receiver to open it
+	tellFirst   = 2 // what was told of the flow's own direction before is void
+	tellClient  = 4 // the flow is the client's direction
+	tellTraffic = 8 // the material is of the traffic, and not of the handshake
+	tellFlags   = tellReverse | tellFirst | tellClient | tellTraffic
+
+	// maxTold is how many keys of a direction can be told one behind the other: one
+	// for each stage, and one more where KeyUpdates were not seen.
+	maxTold = 4
+)
+
+// known is material of one stage that the far end may have to be told.
+type known struct {
+	material []byte // owned; nil for none
+	near     uint64 // a record's number, not long ago
+	told     bool   // since the epoch began
+}
+
+// appendEntry appends what tells of some material.
+func appendEntry(dst []byte, flags byte, s Suite, near uint64, material []byte) []byte {
+	dst = append(dst, flags)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(s))
+	dst = binary.AppendUvarint(dst, near)
+	dst = append(dst, byte(len(material)))
+	return append(dst, material...)
+}
+
+// flags returns those of an entry about material of a stage.
+func (c *Conn) flags(s stage) (f byte) {
+	if c.fromClient {
+		f |= tellClient
+	}
+	if s == stageTraffic {
+		f |= tellTraffic
+	}
+	return f
+}
+
+// tell notes that the far end is to be told keys that are used from here on.
+func (o *Opener) tell(k *Keys) {
+	f := o.conn.flags(o.keys.stage)
+	if !o.far.told {
+		f |= tellFirst
+		o.far.told, o.far.next = true, 0
+	}
+	o.secrets = appendEntry(o.secrets, f, k.suite.number, 0, k.Material())
+}
+
+// Secrets returns what the far end is to be told with the flow's segment that was opened
+// last, or with any that is not, before it; nil for nothing. It is the caller's, who
+// overwrites it.
+func (c *Conn) Secrets() []byte {
+	b := c.Out.secrets
+	c.Out.secrets = nil
+	if c.untold {
+		c.untold = false
+		for s := range c.theirs {
+			k := &c.theirs[s]
+			if k.material != nil && !k.told && !c.In.has {
+				b = appendEntry(b, c.flags(stage(s))|tellReverse, c.suite, k.near, k.material)
+				k.told = true
+			}
+		}
+	}
+	return b
+}
+
+// told takes in an entry, of which the peer's flow is the one that is received here.
+func (c *Conn) take(r *reader) {
+	flags := r.byte()
+	suite := Suite(r.uint16())
+	near := r.uvarint()
+	material := r.bytes(int(r.byte()))
+	if r.check(flags&^byte(tellFlags) == 0 && flags&tellClient != 0 != c.fromClient); r.bad {
+		return
+	}
+	keys, err := NewKeys(suite, material)
+	if err != nil {
+		r.bad = true
+		return
+	}
+	c.suite = suite
+	s := stageHandshake
+	if flags&tellTraffic != 0 {
+		s = stageTraffic
+	}
+	if flags&tellReverse != 0 {
+		if c.opens() {
+			c.Out.keys.learn(s, keys, near, true)
+		}
+		return
+	}
+	if flags&tellFirst != 0 {
+		c.In.Clear()
+	}
+	c.In.has = true
+	c.In.told = append(c.In.told, told{keys, s})
+	r.check(len(c.In.told) <= maxTold)
+}
