@@ -69,7 +69,7 @@ func top(t testing.TB) string {
 func Recorded(t testing.TB) []string {
 	t.Helper()
 	dir := filepath.Join(Own(t), "recorded")
-	files, err := filepath.Glob(filepath.Join(dir, "*.pcap.gz"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.pcap*.gz"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no captures in %s: %v", dir, err)
 	}

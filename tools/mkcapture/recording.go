@@ -35,9 +35,13 @@ func (r *recording) run(stdout io.Writer) error {
 		all = some
 	}
 	for _, w := range all {
-		err := writeFile(filepath.Join(r.dir, w.Name+".pcap.gz"), func(out io.Writer) (int, error) { return r.write(w, out) }, stdout)
+		err := writeFile(filepath.Join(r.dir, w.File()), func(out io.Writer) (int, error) { return r.write(w, out) }, stdout)
 		if errors.Is(err, record.ErrNoBroker) && r.only == "" {
-			fmt.Fprintf(stdout, "not recorded: %v; name one: -only %s -broker ADDRESS\n", err, w.Name)
+			mend := "name one: -only " + w.Name + " -broker ADDRESS"
+			if w.TLS() {
+				mend = "apt-get install mosquitto openssl"
+			}
+			fmt.Fprintf(stdout, "not recorded: %v; %s\n", err, mend)
 			continue
 		}
 		if err != nil {

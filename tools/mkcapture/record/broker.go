@@ -19,7 +19,8 @@ var ErrNoBroker = errors.New("there is no broker to embed")
 
 // A broker listens on loopback.
 type broker struct {
-	address string
+	address string // without TLS
+	secure  string // with TLS; both may be one
 	end     func()
 }
 
@@ -59,11 +60,15 @@ func startMQTT() (*broker, error) {
 	if err := s.AddListener(listeners.NewNet("loopback", l)); err != nil {
 		return nil, err
 	}
-	return &broker{l.Addr().String(), func() { s.Close() }}, s.Serve()
+	return &broker{address: l.Addr().String(), end: func() { s.Close() }}, s.Serve()
 }
 
-func startNATS() (*broker, error) {
-	s, err := nats.NewServer(&nats.Options{Host: "127.0.0.1", Port: nats.RANDOM_PORT, NoSigs: true, NoLog: true})
+func startNATS() (*broker, error) { return startNATSWith(&nats.Options{}) }
+
+// startNATSWith starts nats-server with options besides where it listens.
+func startNATSWith(o *nats.Options) (*broker, error) {
+	o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", nats.RANDOM_PORT, true, true
+	s, err := nats.NewServer(o)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +77,7 @@ func startNATS() (*broker, error) {
 		s.Shutdown()
 		return nil, errors.New("not ready after 10 s")
 	}
-	return &broker{s.Addr().String(), func() { s.Shutdown(); s.WaitForShutdown() }}, nil
+	return &broker{address: s.Addr().String(), end: func() { s.Shutdown(); s.WaitForShutdown() }}, nil
 }
 
 func startRedis() (*broker, error) {
@@ -80,5 +85,5 @@ func startRedis() (*broker, error) {
 	if err := s.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, err
 	}
-	return &broker{s.Addr(), s.Close}, nil
+	return &broker{address: s.Addr(), end: s.Close}, nil
 }

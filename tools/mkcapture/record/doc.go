@@ -8,6 +8,8 @@
 //
 // Brokers are embedded: mochi's for MQTT, nats-server, miniredis. Another one, such
 // as RabbitMQ, of which there is none to embed, is reached where it listens.
+// For TLS, mosquitto is started beside, for its OpenSSL, or nats-server is asked for it;
+// the capture then has the secrets, which the clients tell, in front of its packets.
 // Publishers that belong beside the broker connect over loopback and are not
 // recorded. The cable is recorded beside the broker, as raw IP.
 //
@@ -20,7 +22,7 @@
 // In which order the copies of a message come is the machine's choice, so a capture
 // made anew is not the same byte for byte. The stacks are gVisor's: timestamps,
 // window scaling and selective acknowledgements are on, as with Linux;
-// acknowledgements are not delayed. The cable has no delay of its own and loses
-// nothing. What brokers and clients do by their own clocks, such as the pings of
-// nats-server, comes at odd times.
+// acknowledgements are not delayed. The cable has no delay of its own, and loses nothing
+// where the workload does not say so. What brokers and clients do by their own clocks,
+// such as the pings of nats-server, comes at odd times.
 package record

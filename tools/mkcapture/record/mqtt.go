@@ -1,10 +1,12 @@
 package record
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/netip"
 	"time"
 
@@ -17,7 +19,8 @@ const mqttPort = 1883
 
 // connect connects a client of MQTT.
 func connect(c pubsub.Caller) (paho.Client, error) {
-	return pubsub.ConnectMQTT(pubsub.MQTTOptions("tcp://"+c.Broker.String(), c.Dial, c.Name))
+	dial := func(context.Context, string, string) (net.Conn, error) { return c.Connect() }
+	return pubsub.ConnectMQTT(pubsub.MQTTOptions("tcp://"+c.Broker.String(), dial, c.Name))
 }
 
 // await waits for what paho has begun.
@@ -70,7 +73,7 @@ func reports(name string, n int, interval, length time.Duration, body func(i int
 	return Workload{
 		Name: name, Protocol: "mqtt", Clients: n, Length: length, About: about,
 		run: func(s *stage) error {
-			at, err := s.net.forward(mqttPort, s.broker.address, nil)
+			at, err := s.forward(mqttPort)
 			if err != nil {
 				return err
 			}
@@ -101,7 +104,7 @@ func control(name string, n int, length time.Duration) Workload {
 		Name: name, Protocol: "mqtt", Clients: n, Length: length,
 		About: fmt.Sprintf("mqtt: %d units publish 31 bytes and get 32 bytes each second, each with topics of its own, QoS 0", n),
 		run: func(s *stage) error {
-			at, err := s.net.forward(mqttPort, s.broker.address, nil)
+			at, err := s.forward(mqttPort)
 			if err != nil {
 				return err
 			}
@@ -147,7 +150,7 @@ func mixed(name string, length time.Duration) Workload {
 		Name: name, Protocol: "mqtt", Clients: clients, Length: length,
 		About: fmt.Sprintf("mqtt: %d topics, 0.2 to 5 messages/s of 50 to 2000 bytes, %d subscribers each, over %d connections, QoS 0", topics, each, clients),
 		run: func(s *stage) error {
-			at, err := s.net.forward(mqttPort, s.broker.address, nil)
+			at, err := s.forward(mqttPort)
 			if err != nil {
 				return err
 			}
@@ -189,7 +192,7 @@ func skewed(name string, n int, length time.Duration) Workload {
 		Name: name, Protocol: "mqtt", Clients: n, Length: length,
 		About: fmt.Sprintf("mqtt: %d subscribers, QoS 1, %d messages/s, every packet identifier another; recorded midstream", n, rate),
 		run: func(s *stage) error {
-			at, err := s.net.forward(mqttPort, s.broker.address, nil)
+			at, err := s.forward(mqttPort)
 			if err != nil {
 				return err
 			}

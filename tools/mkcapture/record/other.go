@@ -20,7 +20,7 @@ func skewedNATS(name string, n int, length time.Duration) Workload {
 		About: fmt.Sprintf("nats: %d subscribers, %d messages/s, every subscription identifier another", n, rate),
 		run: func(s *stage) error {
 			p := pubsub.Protocols["nats"]
-			at, err := s.net.forward(p.Port, s.broker.address, nil)
+			at, err := s.forward(p.Port)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -137,5 +138,80 @@ func TestClock(t *testing.T) {
 	case <-fired:
 	default:
 		t.Error("a timer did not go off on the way")
+	}
+}
+
+// recordTLS records a workload over TLS, and returns the capture. It needs brokers that
+// are not embedded.
+func recordTLS(t *testing.T, name string, length time.Duration) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	packets, err := workload(t, name).Record(Config{Length: length}, &b)
+	if errors.Is(err, ErrNoBroker) {
+		t.Skipf("%v: apt-get install mosquitto openssl", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, b.Bytes()); got.packets != packets || packets == 0 {
+		t.Errorf("%d packets of %d", got.packets, packets)
+	}
+	return b.Bytes()
+}
+
+// keyLog returns the key log that a capture has before its first packet.
+func keyLog(t *testing.T, capture []byte) string {
+	t.Helper()
+	r, err := pcap.NewReader(bytes.NewReader(capture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines strings.Builder
+	r.KeyLog(func(b []byte) { lines.Write(b) })
+	if _, err := r.Next(); err != nil {
+		t.Fatal(err)
+	}
+	return lines.String()
+}
+
+// A capture of TLS has the secrets of each of its connections, and of no other: what is
+// beside the broker is not recorded.
+func TestRecordTLS(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		length      time.Duration
+		label       string // of a line that each connection has one of
+		connections int
+	}{
+		{"mqtt-tls13-fanout-20", 200 * time.Millisecond, "CLIENT_TRAFFIC_SECRET_0", 20},
+		{"mqtt-tls12-fanout-20-qos1", 200 * time.Millisecond, "CLIENT_RANDOM", 20},
+		{"mqtt-mtls13-telemetry-20-qos1", 2 * time.Second, "SERVER_HANDSHAKE_TRAFFIC_SECRET", 20},
+		{"nats-tls13-fanout-20", 200 * time.Millisecond, "SERVER_TRAFFIC_SECRET_0", 20},
+		{"mqtt-tls13-reconnect-5", 6 * time.Second, "CLIENT_HANDSHAKE_TRAFFIC_SECRET", 5 * 3},
+		{"mqtt-tls13-keyupdate-6-qos1", 500 * time.Millisecond, "CLIENT_TRAFFIC_SECRET_0", 6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			capture := recordTLS(t, tt.name, tt.length)
+			if got := count(t, capture); got.again > 0 || got.messages["application_data"] < tt.connections {
+				t.Errorf("%d packets repeat bytes; messages %v", got.again, got.messages)
+			}
+			if got := strings.Count(keyLog(t, capture), tt.label+" "); got != tt.connections {
+				t.Errorf("%d lines of %s, want %d", got, tt.label, tt.connections)
+			}
+		})
+	}
+}
+
+// What is lost behind the tap is sent again, and all messages come.
+func TestRecordLoss(t *testing.T) {
+	if got := count(t, recordTLS(t, "mqtt-tls13-large-3-lossy", 0)); got.again == 0 {
+		t.Errorf("of %d packets none repeats bytes", got.packets)
+	}
+}
+
+// A broker for TLS has to have a certificate that the clients know.
+func TestNoOtherBrokerForTLS(t *testing.T) {
+	if _, err := workload(t, "nats-tls13-fanout-20").Record(Config{Broker: "127.0.0.1:4222"}, io.Discard); err == nil {
+		t.Error("another broker was taken")
 	}
 }

@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -31,6 +32,10 @@ type stage struct {
 	broker *broker
 	net    *network
 
+	vault     *vault        // nil where there are no secrets
+	tls       []*tls.Config // of the clients
+	besideTLS *tls.Config   // of whoever is beside the broker
+
 	delivered atomic.Int64 // messages, to whoever subscribed
 	due       int64        // of them, so far
 }
@@ -43,16 +48,41 @@ func (s *stage) deliver([]byte) { s.delivered.Add(1) }
 func (s *stage) turn(at time.Time, deliveries int, do func() error) error {
 	s.clock.until(at)
 	s.due += int64(deliveries)
-	if err := do(); err != nil {
+	if err := s.timed(do); err != nil {
 		return err
 	}
 	for begin := time.Now(); s.delivered.Load() < s.due; time.Sleep(look) {
 		if time.Since(begin) > timeout {
 			return fmt.Errorf("%d of %d deliveries after %v", s.delivered.Load(), s.due, timeout)
 		}
+		s.wait()
 	}
 	s.settle()
 	return nil
+}
+
+// timed has something done, and lets time go on meanwhile where packets are lost.
+func (s *stage) timed(do func() error) error {
+	if s.rec.loses == 0 {
+		return do()
+	}
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(look):
+			s.wait()
+		}
+	}
+}
+
+// wait lets time go on where packets are lost: what mends that are timers.
+func (s *stage) wait() {
+	if s.rec.loses > 0 {
+		s.clock.until(s.clock.Now().Add(look))
+	}
 }
 
 // settle waits until no more packets come. It counts looks and not time, which goes
@@ -61,6 +91,7 @@ func (s *stage) settle() {
 	last := s.rec.count()
 	for looks := 0; looks < quiet; looks++ {
 		time.Sleep(look)
+		s.wait()
 		if n := s.rec.count(); n != last {
 			last, looks = n, 0
 		}
@@ -107,13 +138,23 @@ func (s *stage) play(all []event) error {
 
 // caller returns the caller at a client's host.
 func (s *stage) caller(i int, qos byte, at netip.AddrPort) pubsub.Caller {
-	return pubsub.Caller{
-		Broker: at, Dial: s.net.dialer(i), Name: fmt.Sprintf("client-%04d", i), QoS: qos, Lost: func(error) {},
+	c := pubsub.Caller{
+		Broker: at, Dial: s.net.dialer(i), Name: clientName(i), QoS: qos, Lost: func(error) {},
 	}
+	if s.security != nil {
+		c.TLS = s.tls[i]
+	}
+	return c
 }
+
+func clientName(i int) string { return fmt.Sprintf("client-%04d", i) }
 
 // beside returns the caller of a client beside the broker, which is not recorded.
 func (s *stage) beside() pubsub.Caller {
 	at := netip.MustParseAddrPort(s.broker.address)
-	return pubsub.Caller{Broker: at, Dial: new(net.Dialer).DialContext, Name: "beside", Lost: func(error) {}}
+	c := pubsub.Caller{Broker: at, Dial: new(net.Dialer).DialContext, Name: "beside", Lost: func(error) {}}
+	if s.broker.address == s.broker.secure {
+		c.TLS = s.besideTLS
+	}
+	return c
 }

@@ -3,6 +3,7 @@ package record
 import (
 	"io"
 	"sync"
+	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/link/nested"
@@ -25,24 +26,39 @@ func newTap(lower stack.LinkEndpoint, rec *recorder) *tap {
 
 // DeliverNetworkPacket implements stack.NetworkDispatcher: a packet comes in.
 func (t *tap) DeliverNetworkPacket(protocol tcpip.NetworkProtocolNumber, p *stack.PacketBuffer) {
-	t.rec.take(p)
-	t.Endpoint.DeliverNetworkPacket(protocol, p)
+	if t.rec.take(p) {
+		t.Endpoint.DeliverNetworkPacket(protocol, p)
+	}
 }
 
-// WritePackets implements stack.LinkWriter: packets go out.
+// WritePackets implements stack.LinkWriter: packets go out. Who sends them is not told of
+// those that are lost.
 func (t *tap) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
+	var arriving stack.PacketBufferList
 	for _, p := range packets.AsSlice() {
-		t.rec.take(p)
+		if t.rec.take(p) {
+			arriving.PushBack(p)
+		}
 	}
-	return t.Endpoint.WritePackets(packets)
+	if _, err := t.Endpoint.WritePackets(arriving); err != nil {
+		return 0, err
+	}
+	return packets.Len(), nil
+}
+
+// A packetWriter takes packets, borrowed for the call.
+type packetWriter interface {
+	Write(at time.Time, packet []byte) error
 }
 
 // A recorder writes packets to a capture. It begins and ends when told.
 type recorder struct {
 	clock   *clock
 	mu      sync.Mutex
-	w       *pcap.Writer
+	w       packetWriter
 	on      bool
+	loses   int // of so many packets with data, while recorded, one is lost behind the tap; 0: none
+	data    int // of those, how many there were
 	seen    int // packets
 	packets int // of them recorded
 	err     error
@@ -75,18 +91,27 @@ func (r *recorder) count() int {
 	return r.seen
 }
 
-// take moves the clock and records a packet. Packets lie in the capture in the
-// order of their times.
-func (r *recorder) take(p *stack.PacketBuffer) {
+// take moves the clock and records a packet, and reports whether it arrives. Packets lie
+// in the capture in the order of their times.
+func (r *recorder) take(p *stack.PacketBuffer) (arrives bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen++
 	now := r.clock.tick()
 	if !r.on || r.err != nil {
-		return
+		return true
 	}
 	b := p.ToBuffer()
 	defer b.Release()
 	r.err = r.w.Write(now, b.Flatten())
 	r.packets++
+	if r.loses == 0 || b.Size() < withData {
+		return true
+	}
+	r.data++
+	return r.data%r.loses != 0
 }
+
+// withData is from which length on, in bytes, a packet has data: past headers with all
+// options.
+const withData = 120

@@ -16,7 +16,21 @@ type Workload struct {
 	Protocol string        // of its broker
 	Clients  int           // hosts of clients
 	Length   time.Duration // of the steady part
+	security *security     // nil where the capture has no secrets of TLS
 	run      func(*stage) error
+}
+
+// TLS tells whether the capture has the secrets of connections over TLS, for which the
+// broker is started with a certificate: mosquitto, of which none can be embedded, or
+// nats-server.
+func (w Workload) TLS() bool { return w.security != nil }
+
+// File returns the name of the workload's capture, gzipped: pcapng where it has secrets.
+func (w Workload) File() string {
+	if w.TLS() {
+		return w.Name + ".pcapng.gz"
+	}
+	return w.Name + ".pcap.gz"
 }
 
 // Workloads are those of README's table, in its order.
@@ -38,6 +52,20 @@ func Workloads() []Workload {
 		noise("mqtt-noise-50-qos1", 50, 20*time.Second),
 		overTLS("mqtt-tls-fanout-100", 100, time.Second),
 		bulk("bulk", 300_000),
+		fanout("mqtt-tls13-fanout-20", "mqtt", 20, 0, 900*time.Millisecond).over(security{about: "over TLS 1.3 of OpenSSL's, AES-256-GCM"}),
+		fanout("mqtt-tls12-fanout-20-qos1", "mqtt", 20, 1, time.Second).over(security{
+			about:     "over TLS 1.2, AES-128-GCM",
+			configure: tls12,
+		}),
+		telemetry("mqtt-mtls13-telemetry-20-qos1", 20, 2*time.Second, 12*time.Second).over(security{
+			about:        "over TLS 1.3, ChaCha20-Poly1305, with certificates",
+			lines:        []string{"require_certificate true", "use_identity_as_username true", "ciphers_tls1.3 TLS_CHACHA20_POLY1305_SHA256"},
+			certificates: true,
+		}),
+		fanout("nats-tls13-fanout-20", "nats", 20, 0, 600*time.Millisecond).over(security{about: "over TLS 1.3 of Go's behind INFO, AES-128-GCM"}),
+		reconnects("mqtt-tls13-reconnect-5", 5, 10, 2*time.Second).over(security{configure: resuming}),
+		keyUpdates("mqtt-tls13-keyupdate-6-qos1", 6, 4, 2*time.Second).over(security{}),
+		large("mqtt-tls13-large-3-lossy", 3, []int{2000, 5000, 9000, 17500}).over(security{loses: 11}),
 	}
 }
 
@@ -53,14 +81,12 @@ func (w Workload) Record(cfg Config, out io.Writer) (packets int, err error) {
 		w.Length = cfg.Length
 	}
 	s := &stage{Workload: w, clock: newClock()}
-	if s.rec, err = newRecorder(out, s.clock); err != nil {
-		return 0, err
-	}
-	if w.Protocol != "" {
-		if s.broker, err = startBroker(w.Protocol, cfg.Broker); err != nil {
-			return 0, fmt.Errorf("%s: %w", w.Name, err)
-		}
+	err = s.prepare(cfg, out)
+	if s.broker != nil {
 		defer s.broker.end()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", w.Name, err)
 	}
 	if s.net, err = newNetwork(w.Clients, s.rec); err != nil {
 		return 0, fmt.Errorf("%s: %w", w.Name, err)
@@ -69,7 +95,28 @@ func (w Workload) Record(cfg Config, out io.Writer) (packets int, err error) {
 	if err := w.run(s); err != nil {
 		return 0, fmt.Errorf("%s: %w", w.Name, err)
 	}
-	return s.rec.stop()
+	if packets, err = s.rec.stop(); err == nil && s.vault != nil {
+		err = s.vault.finish(out)
+	}
+	return packets, err
+}
+
+// prepare makes the recorder and starts the broker.
+func (s *stage) prepare(cfg Config, out io.Writer) (err error) {
+	switch {
+	case s.security != nil && cfg.Broker != "":
+		return errors.New("its broker has to be of its own: for TLS it has a certificate of this recording")
+	case s.security != nil:
+		s.vault = &vault{}
+		s.rec = &recorder{clock: s.clock, w: s.vault, loses: s.security.loses}
+		return s.secure()
+	case s.Protocol != "":
+		if s.broker, err = startBroker(s.Protocol, cfg.Broker); err != nil {
+			return err
+		}
+	}
+	s.rec, err = newRecorder(out, s.clock)
+	return err
 }
 
 // fanout is one topic with n subscribers.
@@ -79,7 +126,7 @@ func fanout(name, protocol string, n int, qos byte, length time.Duration) Worklo
 		About: fmt.Sprintf("%s: %d subscribers, QoS %d, %d messages/s of about 116 bytes", protocol, n, qos, rate),
 		run: func(s *stage) error {
 			p := pubsub.Protocols[protocol]
-			at, err := s.net.forward(p.Port, s.broker.address, nil)
+			at, err := s.forward(p.Port)
 			if err != nil {
 				return err
 			}
