@@ -25,24 +25,54 @@ func TestRecordsOfBrokers(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			segments, keyLog := readCapture(t, file)
-			streams, order := assemble(segments)
-			records, suite := 0, Suite(0)
-			for _, key := range order {
-				up, down := streams[key], streams[key.Reverse()]
-				if !beginsHello(up, 1) || !beginsHello(down, 2) {
-					continue // the other direction
-				}
-				ups, downs := streamKeys(t, up, down, keyLog)
-				suite = ups[0].Suite()
-				records += checkStream(t, up, ups).protected + checkStream(t, down, downs).protected
+			if seen := reopen(t, file); seen.protected < 1000 {
+				t.Errorf("%d records, want more than 1000", seen.protected)
 			}
-			if records < 1000 {
-				t.Errorf("%d records, want more than 1000", records)
-			}
-			t.Logf("%d records, %s", records, suite)
 		})
 	}
+}
+
+// TestRecordsOfRecorded holds the same of the captures of the repository: with sessions
+// that are resumed, keys that are updated, and segments that are sent again.
+func TestRecordsOfRecorded(t *testing.T) {
+	updated := false
+	for _, file := range pcaptest.Recorded(t) {
+		if filepath.Ext(strings.TrimSuffix(file, ".gz")) != ".pcapng" {
+			continue // without secrets
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			seen := reopen(t, file)
+			if seen.protected < 50 {
+				t.Errorf("%d records, want more than 50", seen.protected)
+			}
+			updated = updated || seen.updates > 0
+		})
+	}
+	if !updated {
+		t.Error("no keys were updated in any capture")
+	}
+}
+
+// reopen checks all records of a capture.
+func reopen(t *testing.T, file string) (seen reopened) {
+	t.Helper()
+	segments, keyLog := readCapture(t, file)
+	streams, order := assemble(segments)
+	suite := Suite(0)
+	for _, key := range order {
+		up, down := streams[key], streams[key.Reverse()]
+		if !beginsHello(up, 1) || !beginsHello(down, 2) {
+			continue // the other direction
+		}
+		ups, downs := streamKeys(t, up, down, keyLog)
+		suite = ups[0].Suite()
+		for _, way := range []reopened{checkStream(t, up, ups), checkStream(t, down, downs)} {
+			seen.protected += way.protected
+			seen.updates += way.updates
+		}
+	}
+	t.Logf("%d records, %d of them update keys, %s", seen.protected, seen.updates, suite)
+	return seen
 }
 
 // readCapture returns a capture's segments and its key log.

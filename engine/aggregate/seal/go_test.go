@@ -179,6 +179,7 @@ func streamKeys(t *testing.T, fromClient, fromServer []byte, keyLog string) (up,
 // A reopened stream is what checkStream has seen of one.
 type reopened struct {
 	protected int // records
+	updates   int // of them, those that update the keys
 	inner     []byte
 }
 
@@ -215,6 +216,13 @@ func checkStream(t *testing.T, stream []byte, stages []*Keys) (seen reopened) {
 		seen.protected++
 		seen.inner = append(seen.inner, inner...)
 		number++
+		if k.Suite().TLS13() && len(inner) == 6 && inner[0] == 24 && inner[5] == 22 { // KeyUpdate, RFC 8446 section 4.6.3
+			if k, err = k.Next(); err != nil {
+				t.Fatal(err)
+			}
+			seen.updates++
+			number = 0
+		}
 	}
 	return seen
 }
