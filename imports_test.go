@@ -31,13 +31,14 @@ var layers = map[string][]string{
 	"sheaf/examples/":                        {"sheaf/parsers", "sheaf/parsers/ip"},
 	"sheaf/tools/mkcapture":                  {"sheaf/tools/mkcapture/", "sheaf/tools/pubsub", "sheaf/pcap"},
 	"sheaf/netstack":                         {"sheaf/parsers/ip"},
+	"sheaf/netstack/certtest":                {"std"},
 	"sheaf/tunnel":                           {},
 	"sheaf/e2e":                              {},
 	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
 // testOnly are the packages that only tests import.
-var testOnly = []string{"sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest"}
+var testOnly = []string{"sheaf/netstack/certtest", "sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest"}
 
 // core are the packages that know no goroutine, clock, log or I/O, but for those
 // that only tests import.

@@ -23,6 +23,16 @@ import (
 // where it matters to them, and each question crosses the WAN.
 const keepalive = 10 * time.Minute
 
+// errNotYet is what read returns where nothing has come. It is a net.Error that passes,
+// which crypto/tls takes as one to go on after.
+var errNotYet net.Error = notYet{}
+
+type notYet struct{}
+
+func (notYet) Error() string   { return "nothing has come yet" }
+func (notYet) Timeout() bool   { return true }
+func (notYet) Temporary() bool { return true }
+
 // A stackEnd is a TCP connection of the stack. It does what gonet.TCPConn does,
 // and tells a reset from other errors, sends one, and holds no buffer while it
 // waits.
@@ -85,28 +95,46 @@ func (s *Stack) dialStack(ctx context.Context, source netip.Addr, to netip.AddrP
 }
 
 func (e *stackEnd) receive() (*chunk, int, error) {
-	c := chunks.Get().(*chunk)
 	for {
-		w := tcpip.SliceWriter(c[:])
-		res, err := e.ep.Read(&w, tcpip.ReadOptions{})
+		c := chunks.Get().(*chunk)
+		n, err := e.read(c[:])
 		if err == nil {
-			e.ep.ModerateRecvBuf(res.Count)
-			return c, res.Count, nil
+			return c, n, nil
 		}
 		chunks.Put(c)
-		switch err.(type) {
-		case *tcpip.ErrWouldBlock:
-		case *tcpip.ErrClosedForReceive:
-			return nil, 0, io.EOF
-		default:
-			return nil, 0, stackError(err)
+		if err == errNotYet {
+			err = e.await()
 		}
-		select {
-		case <-e.readable:
-		case <-e.broken:
-			return nil, 0, os.ErrClosed
+		if err != nil {
+			return nil, 0, err
 		}
-		c = chunks.Get().(*chunk)
+	}
+}
+
+// read reads what has come, at most as much as b takes. The error is errNotYet where
+// nothing has, and io.EOF where nothing more will.
+func (e *stackEnd) read(b []byte) (int, error) {
+	w := tcpip.SliceWriter(b)
+	res, err := e.ep.Read(&w, tcpip.ReadOptions{})
+	switch err.(type) {
+	case nil:
+		e.ep.ModerateRecvBuf(res.Count)
+		return res.Count, nil
+	case *tcpip.ErrWouldBlock:
+		return 0, errNotYet
+	case *tcpip.ErrClosedForReceive:
+		return 0, io.EOF
+	}
+	return 0, stackError(err)
+}
+
+// await waits until it is worth reading again.
+func (e *stackEnd) await() error {
+	select {
+	case <-e.readable:
+		return nil
+	case <-e.broken:
+		return os.ErrClosed
 	}
 }
 

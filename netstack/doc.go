@@ -41,7 +41,8 @@
 // the stack, [Stack.Terminate] takes connections that come out of the tunnel for
 // any address inside its prefixes and carries them to a server with ordinary
 // sockets. Both keep end of file, reset and backpressure as they were. This is
-// how a gateway works without root.
+// how a gateway works without root. A [TLSFront] is the TLS server of an address on
+// the way to a plain one.
 //
 // # Limits
 //

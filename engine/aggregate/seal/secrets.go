@@ -19,7 +19,7 @@ type Secrets struct {
 }
 
 // A Source is where secrets come from, by the random of a connection's ClientHello. What
-// it returns is borrowed until its next call, and zero where nothing is known (yet). It
+// it returns is the caller's, who clears it, and zero where nothing is known (yet). It
 // may be asked again and again, also by several lanes at once.
 type Source interface {
 	Secrets(random *[RandomLen]byte) Secrets
