@@ -170,7 +170,9 @@ func (r *Replay) Add(at time.Duration, packet []byte) error {
 	w.Packets++
 	w.BytesIn += uint64(len(packet))
 	w.ledger.send(f, r.number, packet)
-	r.foresee(f.dir, packet)
+	if err := r.foresee(f.dir, packet); err != nil {
+		return err
+	}
 	start := time.Now()
 	err := r.ends[f.dir].Merger.Add(at, packet)
 	r.Encode += time.Since(start)
@@ -183,14 +185,20 @@ func (r *Replay) Add(at time.Duration, packet []byte) error {
 	return r.advance(at, true)
 }
 
-// foresee has the far end know of a TLS handshake's beginning before it comes out of the
-// lane. A capture is of one place: an answer stands in it a moment behind its question,
-// which a lane brings later and a live gateway has had all the same.
-func (r *Replay) foresee(dir Direction, packet []byte) {
-	far := r.tables[1-dir]
-	if far != nil && r.parse.Decode(packet, &r.seg) == nil && r.seg.TransportLen > 0 {
-		far.Passed(&r.seg.Key, 0, r.seg.Seq, r.seg.Payload())
+// foresee has the two ends know of a TLS handshake what they would. A capture is of one
+// place: an answer stands in it a moment behind its question, which a lane brings later and
+// a live gateway has had all the same. So the far end gets to know a hello before it comes
+// out of the lane, and this end what the far one is about to tell of the secrets.
+func (r *Replay) foresee(dir Direction, packet []byte) error {
+	near, far := r.tables[dir], r.tables[1-dir]
+	if near == nil || r.parse.Decode(packet, &r.seg) != nil || r.seg.TransportLen == 0 || len(r.seg.Payload()) == 0 {
+		return nil
 	}
+	far.Passed(&r.seg.Key, 0, r.seg.Seq, r.seg.Payload())
+	if !near.Knows(&r.seg.Key) && far.Knows(&r.seg.Key) && r.ends[1-dir].Merger.Pending() > 0 {
+		return r.flush(1-dir, aggregate.FlushUrgent)
+	}
+	return nil
 }
 
 // Finish sends what still waits.

@@ -26,6 +26,7 @@ type Conn struct {
 	hasRandom, hasServerRandom bool
 	suite                      Suite // 0 until it is known
 	theirs                     [stages]known
+	said                       [stages]saidBefore
 	untold                     bool // some of theirs may have to be told
 	complete                   bool // nothing more can be learnt of the secrets
 	asked                      int
@@ -135,8 +136,17 @@ func (c *Conn) renew() {
 	for s := range c.theirs {
 		c.theirs[s].told = false
 	}
+	c.unsay()
 	c.untold = true
 	c.In.Clear()
+}
+
+// unsay forgets what was said, which the far end does not refer to any more.
+func (c *Conn) unsay() {
+	for i := range c.said {
+		clear(c.said[i].material)
+		c.said[i] = saidBefore{}
+	}
 }
 
 // count counts an opened record with n bytes of content.

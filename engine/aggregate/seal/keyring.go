@@ -246,6 +246,15 @@ func (k *keyring) end(o *Opener) {
 	k.current, k.before, k.proven = nil, nil, false
 }
 
+// unheard notes that the far end knows none of the keys.
+func (k *keyring) unheard() {
+	for _, keys := range []*Keys{k.current, k.ready[0].keys, k.ready[1].keys} {
+		if keys != nil {
+			keys.heard = false
+		}
+	}
+}
+
 // clear forgets all keys, and overwrites what can be.
 func (k *keyring) clear() {
 	for _, keys := range []*Keys{k.current, k.before, k.ready[0].keys, k.ready[1].keys} {

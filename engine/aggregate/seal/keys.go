@@ -37,6 +37,7 @@ type Keys struct {
 	suite    *suite
 	explicit int    // bytes of the nonce that stand in each record
 	material []byte // owned
+	heard    bool   // the far end told it since the epoch began
 	key      []byte // of ChaCha20, owned; nil in AES
 	aead     cipher.AEAD
 	block    cipher.Block // AES, for pieces of records; nil in ChaCha20

@@ -88,6 +88,7 @@ func (o *Opener) anew() {
 	clear(o.secrets)
 	o.secrets = o.secrets[:0]
 	o.inside = false // its bytes so far are not at the far end
+	o.keys.unheard()
 }
 
 // Clear forgets the connection's keys and its bytes.

@@ -125,6 +125,7 @@ func (t *Table) remove(c *Conn) {
 	c.Out.Clear()
 	c.In.Clear()
 	c.forget()
+	c.unsay()
 	delete(t.conns, c.key)
 	last := t.all[len(t.all)-1]
 	t.all[c.index], last.index = last, c.index
@@ -203,6 +204,15 @@ func (t *Table) Forget(key *parsers.FlowKey) {
 		c.In.Clear()
 		t.release(c)
 	}
+}
+
+// Knows says whether keys of a TCP flow, that is sent or received here, are known.
+func (t *Table) Knows(key *parsers.FlowKey) bool {
+	if c := t.conns[*key]; c != nil {
+		return c.Out.keys.any()
+	}
+	c := t.received(key)
+	return c != nil && (c.In.keys != nil || c.theirs[stageHandshake].material != nil || c.theirs[stageTraffic].material != nil)
 }
 
 // Begin begins a connection, of which a SYN has a sequence number.

@@ -7,12 +7,15 @@ import (
 // What one end tells the other of a connection's secrets is a list of entries:
 //
 //	flags(1) suite(2) number(varint) length(1) material(length)
+//
+// Of what the receiver told itself there is but the flags.
 const (
-	tellReverse = 1 // the material is of the flow's other direction, for the receiver to open it
-	tellFirst   = 2 // what was told of the flow's own direction before is void
-	tellClient  = 4 // the flow is the client's direction
-	tellTraffic = 8 // the material is of the traffic, and not of the handshake
-	tellFlags   = tellReverse | tellFirst | tellClient | tellTraffic
+	tellReverse = 1  // the material is of the flow's other direction, for the receiver to open it
+	tellFirst   = 2  // what was told of the flow's own direction before is void
+	tellClient  = 4  // the flow is the client's direction
+	tellTraffic = 8  // the material is of the traffic, and not of the handshake
+	tellAgain   = 16 // the material is what the receiver told of this direction
+	tellFlags   = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain
 
 	// maxTold is how many keys of a direction can be told one behind the other: one
 	// for each stage, and one more where KeyUpdates were not seen.
@@ -24,6 +27,13 @@ type known struct {
 	material []byte // owned; nil for none
 	near     uint64 // a record's number, not long ago
 	told     bool   // since the epoch began
+}
+
+// saidBefore is material that the far end was told since the epoch began, by which it may
+// say the same.
+type saidBefore struct {
+	suite    Suite
+	material []byte // owned; nil for none
 }
 
 // appendEntry appends what tells of some material.
@@ -53,6 +63,10 @@ func (o *Opener) tell(k *Keys) {
 		f |= tellFirst
 		o.far.told, o.far.next = true, 0
 	}
+	if k.heard {
+		o.secrets = append(o.secrets, f|tellAgain)
+		return
+	}
 	o.secrets = appendEntry(o.secrets, f, k.suite.number, 0, k.Material())
 }
 
@@ -67,21 +81,31 @@ func (c *Conn) Secrets() []byte {
 		for s := range c.theirs {
 			k := &c.theirs[s]
 			if k.material != nil && !k.told && !c.In.has {
-				b = appendEntry(b, c.flags(stage(s))|tellReverse, c.suite, k.near, k.material)
 				k.told = true
+				b = appendEntry(b, c.flags(stage(s))|tellReverse, c.suite, k.near, k.material)
+				clear(c.said[s].material)
+				c.said[s] = saidBefore{c.suite, append(c.said[s].material[:0], k.material...)}
 			}
 		}
 	}
 	return b
 }
 
-// told takes in an entry, of which the peer's flow is the one that is received here.
+// take takes in an entry, of which the peer's flow is the one that is received here.
 func (c *Conn) take(r *reader) {
 	flags := r.byte()
-	suite := Suite(r.uint16())
-	near := r.uvarint()
-	material := r.bytes(int(r.byte()))
-	if r.check(flags&^byte(tellFlags) == 0 && flags&tellClient != 0 != c.fromClient); r.bad {
+	s := stageHandshake
+	if flags&tellTraffic != 0 {
+		s = stageTraffic
+	}
+	suite, near, material := c.said[s].suite, uint64(0), c.said[s].material
+	if flags&tellAgain == 0 {
+		suite = Suite(r.uint16())
+		near = r.uvarint()
+		material = r.bytes(int(r.byte()))
+	}
+	r.check(flags&^byte(tellFlags) == 0 && flags&tellClient != 0 != c.fromClient)
+	if r.check(flags&(tellAgain|tellReverse) != tellAgain|tellReverse); r.bad {
 		return
 	}
 	keys, err := NewKeys(suite, material)
@@ -90,12 +114,9 @@ func (c *Conn) take(r *reader) {
 		return
 	}
 	c.suite = suite
-	s := stageHandshake
-	if flags&tellTraffic != 0 {
-		s = stageTraffic
-	}
 	if flags&tellReverse != 0 {
 		if c.opens() {
+			keys.heard = true
 			c.Out.keys.learn(s, keys, near, true)
 		}
 		return
