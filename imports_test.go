@@ -21,6 +21,7 @@ var layers = map[string][]string{
 	"sheaf/parsers/parsertest":               {"sheaf/parsers", "sheaf/parsers/ip", "sheaf/pcap", "sheaf/pcap/pcaptest"},
 	"sheaf/engine/wire":                      {"std"},
 	"sheaf/engine/wire/wiretest":             {"std"},
+	"sheaf/engine/credentials":               {"std"},
 	"sheaf/engine/keylog":                    {"sheaf/engine/aggregate/seal"},
 	"sheaf/engine/aggregate/seal":            {"sheaf/parsers", "sheaf/parsers/ip", "sheaf/parsers/tls"},
 	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/aggregate/seal", "sheaf/parsers/tls", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
@@ -34,7 +35,7 @@ var layers = map[string][]string{
 	"sheaf/netstack/certtest":                {"std"},
 	"sheaf/tunnel":                           {},
 	"sheaf/e2e":                              {},
-	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
+	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/credentials", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
 // testOnly are the packages that only tests import.
