@@ -57,6 +57,7 @@ type Gateway struct {
 	device      *netstack.TUN   // the port, where it is a device
 	stack       *netstack.Stack // the port, in userspace
 	router      *router
+	secrets     *secrets // of TLS connections; nil without [[tls]]
 	peers       map[string]*peer
 	since       time.Time
 	instance    [8]byte // random, of this run

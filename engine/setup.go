@@ -46,6 +46,10 @@ func (g *Gateway) setUp() (err error) {
 	if err := g.openServers(); err != nil {
 		return err
 	}
+	if g.secrets, err = openSecrets(g.cfg.TLS, g.log); err != nil {
+		return err
+	}
+	g.closers = append(g.closers, g.secrets.Close)
 	if err := g.openTunnel(key); err != nil {
 		return err
 	}

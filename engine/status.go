@@ -29,6 +29,8 @@ type Status struct {
 
 	Stack *netstack.StackStats `json:"stack,omitempty"` // of the userspace stack, where there is no device
 
+	Secrets *SecretsStatus `json:"secrets,omitempty"` // of TLS connections, where there is a [[tls]]
+
 	Peers []PeerStatus `json:"peers"`
 }
 
@@ -139,6 +141,7 @@ func (g *Gateway) Status() Status {
 	s := Status{
 		Fingerprint: g.fingerprint.String(), Since: g.since, Uptime: time.Since(g.since),
 		Unroutable: g.unroutable.Load(), Losses: g.deviceLosses(), Strangers: g.tunnel.Refused(),
+		Secrets: g.secrets.status(),
 	}
 	if g.device != nil {
 		s.Device, s.Joined = g.device.Name(), g.device.Stats().Joined
