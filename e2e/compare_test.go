@@ -81,17 +81,22 @@ func wantTold(t *testing.T, g *gateway, want tally, sent int) {
 	if want == (tally{}) {
 		return
 	}
-	told := 0
-	var events []engine.EventStatus
+	told, events := g.told(want)
+	if told < sent || told > sent+sent/2 {
+		t.Errorf("%s: status tells of %d messages %v, of %d: %+v", g.name, told, want, sent, events)
+	}
+}
+
+// told returns how many messages a gateway tells that it sent, and all that it tells of.
+func (g *gateway) told(want tally) (messages int, events []engine.EventStatus) {
+	g.t.Helper()
 	for _, lane := range g.mustStatus().Peers[0].Lanes {
 		events = append(events, lane.Events...)
 		for _, e := range lane.Events {
 			if (tally{e.Protocol, e.Message, e.Event}) == want {
-				told += int(e.Messages)
+				messages += int(e.Messages)
 			}
 		}
 	}
-	if told < sent || told > sent+sent/2 {
-		t.Errorf("%s: status tells of %d messages %v, of %d: %+v", g.name, told, want, sent, events)
-	}
+	return messages, events
 }

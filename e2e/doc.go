@@ -30,6 +30,10 @@
 // started by its test in the namespace of its LAN, with configuration and files of
 // its own. The system's services, if there are any, are neither used nor touched.
 //
+// For TLS each test makes an authority and certificates of its own. Key logs are on
+// /dev/shm, and are written by the clients beside their gateway where the broker writes
+// none.
+//
 // The tests need root, and the Debian packages mosquitto, mosquitto-clients,
 // nats-server, redis-server, rabbitmq-server, iproute2, ethtool, tcpdump,
 // iputils-ping, traceroute, iperf3 and nftables: make e2e installs them.

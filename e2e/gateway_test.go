@@ -67,9 +67,10 @@ type tunnelOptions struct {
 	offload  bool   // of the TUN devices
 	top      string // further lines for the top of each file
 	mtu      int
-	fallback string // of the packets while no gateway runs
-	subnets  bool   // allowed has what lies behind the gateways, and not themselves
-	endpoint string // that the others call, if not the broker's gateway by its address
+	fallback string           // of the packets while no gateway runs
+	subnets  bool             // allowed has what lies behind the gateways, and not themselves
+	endpoint string           // that the others call, if not the broker's gateway by its address
+	tables   map[*site]string // further tables of a gateway's file
 }
 
 // tunnel starts the program on every gateway: the broker's listens, the others
@@ -130,6 +131,7 @@ func (l *lab) configure(o tunnelOptions) []*gateway {
 				fmt.Fprintf(b, "endpoint = %q\n", cmp.Or(o.endpoint, outside+":4747"))
 			}
 		}
+		b.WriteString(o.tables[s])
 		if err := os.WriteFile(g.config, []byte(b.String()), 0o600); err != nil {
 			l.t.Fatal(err)
 		}

@@ -16,7 +16,9 @@ type fanout struct {
 	rate        int
 	qos         byte
 	length      time.Duration
-	settle      time.Duration // after the last message, until all must be there
+	settle      time.Duration  // after the last message, until all must be there
+	broker      netip.AddrPort // the protocol's port on the broker's host where it says nothing
+	tls         *credentials   // nil for none
 }
 
 // A measurement is what a fan-out took.
@@ -44,9 +46,9 @@ func (l *lab) fanOut(f fanout) *measurement {
 func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
 	l.t.Helper()
 	topic := cmp.Or(f.topic, "plant/line-3/state")
-	broker := netip.AddrPortFrom(l.broker().host4, protocolOf(f.protocol).Port)
+	broker := cmp.Or(f.broker, netip.AddrPortFrom(l.broker().host4, protocolOf(f.protocol).Port))
 	subs := l.clients().lan.help("subscribe", subscribers{
-		Protocol: f.protocol, Broker: broker, First: l.clients().host4, Count: f.subscribers, Topic: topic, QoS: f.qos,
+		Protocol: f.protocol, Broker: broker, First: l.clients().host4, Count: f.subscribers, Topic: topic, QoS: f.qos, TLS: f.tls,
 	})
 	time.Sleep(500 * time.Millisecond) // the last acknowledgements of the subscriptions
 	held := newPulse()
@@ -56,7 +58,7 @@ func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
 		beside, from = l.clients(), addressAfter(l.clients().host4, f.subscribers)
 	}
 	pub := beside.lan.help("publish", publisher{
-		Protocol: f.protocol, Broker: broker, From: from, Topic: topic, QoS: f.qos, Rate: f.rate, For: f.length,
+		Protocol: f.protocol, Broker: broker, From: from, Topic: topic, QoS: f.qos, Rate: f.rate, For: f.length, TLS: f.tls,
 	})
 	time.Sleep(f.length / 3)
 	meanwhile()

@@ -201,6 +201,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"subscribe": role(subscribe),
 	"publish":   role(publish),
 	"report":    role(reportTelemetry),
+	"fetch":     role(fetch),
 	"relay":     role(relay),
 	"odd":       role(sendOdd),
 	"connect":   role(connectMany),

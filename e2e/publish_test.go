@@ -24,6 +24,7 @@ type publisher struct {
 	Rate     int // messages a second
 	For      time.Duration
 	Trace    int // bytes of nothing known that each reading has besides
+	TLS      *credentials
 }
 
 // published is its result, and that of the report role.
@@ -79,7 +80,12 @@ func publish(a publisher) (*published, error) {
 			}
 		}
 	}
-	c := pubsub.Caller{Broker: a.Broker, Dial: dialerFrom(a.From).DialContext, Name: "publisher-" + a.From.String(), QoS: a.QoS}
+	name := "publisher-" + a.From.String()
+	config, err := a.TLS.config(name)
+	if err != nil {
+		return nil, err
+	}
+	c := pubsub.Caller{Broker: a.Broker, Dial: dialerFrom(a.From).DialContext, TLS: config, Name: name, QoS: a.QoS}
 	if err := protocolOf(a.Protocol).Publish(c, a.Topic, bodies); err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 // rabbitmq starts RabbitMQ, which also speaks STOMP. What it writes is in the
 // lab's folder. It is one process, and so is Erlang's port mapper, which it would
-// otherwise start to stay: the test ends both.
-func (s *site) rabbitmq() {
+// otherwise start to stay: the test ends both. The lines are more of its configuration.
+func (s *site) rabbitmq(lines ...string) {
 	const server = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in the path becomes another user
 	l := s.lan.lab
 	l.t.Helper()
@@ -23,7 +23,7 @@ func (s *site) rabbitmq() {
 		l.t.Fatal(err)
 	}
 	for name, lines := range map[string][]string{
-		"rabbitmq.conf": {
+		"rabbitmq.conf": append([]string{
 			fmt.Sprintf("listeners.tcp.1 = %s:5672", s.host4),
 			fmt.Sprintf("stomp.listeners.tcp.1 = %s:61613", s.host4),
 			"loopback_users = none",
@@ -31,7 +31,7 @@ func (s *site) rabbitmq() {
 			"log.file = false",
 			"log.console = true",
 			"log.console.level = warning",
-		},
+		}, lines...),
 		"plugins":         {"[rabbitmq_stomp]."},
 		"advanced.config": {"[]."},
 		"env.conf":        nil,

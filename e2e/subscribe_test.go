@@ -23,6 +23,7 @@ type subscribers struct {
 	Count    int
 	Topic    string
 	QoS      byte
+	TLS      *credentials
 }
 
 // A reading is a message's body.
@@ -128,7 +129,12 @@ func subscribe(a subscribers) (*deliveries, error) {
 	}
 	err := inParallel(a.Count, func(i int) error {
 		r := receivers[i]
-		c := pubsub.Caller{Broker: a.Broker, Dial: dialerFrom(addresses[i]).DialContext, Name: fmt.Sprintf("subscriber-%s", addresses[i]), QoS: a.QoS, Lost: r.gone}
+		name := fmt.Sprintf("subscriber-%s", addresses[i])
+		config, err := a.TLS.config(name)
+		if err != nil {
+			return err
+		}
+		c := pubsub.Caller{Broker: a.Broker, Dial: dialerFrom(addresses[i]).DialContext, TLS: config, Name: name, QoS: a.QoS, Lost: r.gone}
 		return protocolOf(a.Protocol).Subscribe(c, a.Topic, r.got)
 	})
 	if err != nil {
