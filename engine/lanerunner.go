@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/engine/wire"
 	"sheaf/tunnel"
 )
@@ -49,8 +50,9 @@ type laneRunner struct {
 	log       *slog.Logger
 	self      wire.Hello // what this end says
 	queue     *queue
-	blackHole *blackHole // of the peer, of all its lanes
-	mismatch  *mismatch  // likewise
+	blackHole *blackHole  // of the peer, of all its lanes
+	mismatch  *mismatch   // likewise
+	tls       *seal.Table // of the connections that are opened, nil for none
 
 	// Each of one goroutine.
 
@@ -127,6 +129,9 @@ func (l *laneRunner) epoch(ctx context.Context, s stream) error {
 	l.reset(l.streams.begin(theirs))
 	cfg := l.lane
 	cfg.Limits = limits
+	if theirs.Seals {
+		cfg.TLS = l.tls
+	}
 	lane, err := aggregate.NewLane(cfg)
 	if err != nil {
 		return err

@@ -17,10 +17,14 @@ type Hello struct {
 
 	Instance [8]byte // random, one for each run of the gateway's process
 	Ends     bool    // TCP connections end in the gateway itself, and so with its run
+
+	// Seals is there from version 3 on: TLS records may come opened (SPEC.md section
+	// 10). They do where both ends say so.
+	Seals bool
 }
 
 // Version is the highest version of SPEC.md that this implementation speaks.
-const Version = 2
+const Version = 3
 
 // Limits bound what one direction of a lane may ask of its receiver. Both ends
 // use the smaller of the two values for each, since what one end forgets the other
@@ -58,9 +62,12 @@ const (
 	HelloLen  = HelloLen1 + 8 + 1
 )
 
-// helloEnds is the bit of a Hello's flags that stands for Ends. Bits that are not
-// known are for later versions to use, and are not looked at.
-const helloEnds = 1
+// The bits of a Hello's flags. Those that are not known are for later versions to use,
+// and are not looked at.
+const (
+	helloEnds  = 1
+	helloSeals = 2
+)
 
 // ErrHello tells that a peer's Hello cannot be understood or agreed with. Errors that
 // match it say why.
@@ -95,7 +102,7 @@ func AppendHello(dst []byte, h Hello) []byte {
 		return dst
 	}
 	dst = append(dst, h.Instance[:]...)
-	return append(dst, byte(b2i(h.Ends))*helloEnds)
+	return append(dst, byte(b2i(h.Ends))*helloEnds|byte(b2i(h.Seals))*helloSeals)
 }
 
 // Versions returns the versions that the end speaks which says h.
@@ -127,6 +134,7 @@ func ParseHello(b []byte) (h Hello, n int, err error) {
 	}
 	copy(h.Instance[:], b[HelloLen1:])
 	h.Ends = b[HelloLen-1]&helloEnds != 0
+	h.Seals = b[HelloLen-1]&helloSeals != 0 && h.Max >= 3
 	return h, HelloLen, nil
 }
 

@@ -81,13 +81,26 @@ func TestHelloErrors(t *testing.T) {
 	}
 }
 
-// Of the flags only bit 0 means something: the others are for later versions.
+// Of the flags bit 0 means something from version 2 on and bit 1 from version 3 on: the
+// others are for later versions.
 func TestHelloFlags(t *testing.T) {
-	b := AppendHello(nil, Hello{Min: 1, Max: 2, Limits: DefaultLimits})
-	for flags, ends := range map[byte]bool{0: false, 1: true, 0xfe: false, 0xff: true} {
-		b[HelloLen-1] = flags
-		if h, _, err := ParseHello(b); err != nil || h.Ends != ends {
-			t.Errorf("flags %#x: ends %v, %v", flags, h.Ends, err)
+	for _, tt := range []struct {
+		max, flags  byte
+		ends, seals bool
+	}{
+		{2, 0, false, false},
+		{2, 1, true, false},
+		{2, 0xff, true, false},
+		{3, 0, false, false},
+		{3, 1, true, false},
+		{3, 2, false, true},
+		{3, 0xfc, false, false},
+		{3, 0xff, true, true},
+	} {
+		b := AppendHello(nil, Hello{Min: 1, Max: tt.max, Limits: DefaultLimits})
+		b[HelloLen-1] = tt.flags
+		if h, _, err := ParseHello(b); err != nil || h.Ends != tt.ends || h.Seals != tt.seals {
+			t.Errorf("version %d, flags %#x: ends %v, seals %v, %v", tt.max, tt.flags, h.Ends, h.Seals, err)
 		}
 	}
 }
@@ -98,6 +111,7 @@ var genHello = rapid.Custom(func(t *rapid.T) Hello {
 	if h.Max > 1 {
 		copy(h.Instance[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "instance"))
 		h.Ends = rapid.Bool().Draw(t, "ends")
+		h.Seals = h.Max > 2 && rapid.Bool().Draw(t, "seals")
 	}
 	h.Limits = Limits{
 		Flows:     rapid.Uint32Range(1, MaxFlows).Draw(t, "flows"),

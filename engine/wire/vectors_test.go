@@ -58,6 +58,7 @@ func TestHelloVectors(t *testing.T) {
 		}
 		copy(h.Instance[:], v.Bytes(t, "instance"))
 		h.Ends = v.Get("ends") == "true"
+		h.Seals = v.Get("seals") == "true"
 		b := AppendHello(nil, h)
 		if got, n, err := ParseHello(b); err != nil || n != len(b) || got != h {
 			t.Errorf("%+v became %+v, %d bytes, %v", h, got, n, err)

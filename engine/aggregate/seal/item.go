@@ -1,7 +1,7 @@
 package seal
 
 // An opened payload stands for the payload of one segment. It is a sequence of items,
-// each a marker and what belongs to it (engine/wire/SPEC.md section 6.10):
+// each a marker and what belongs to it (engine/wire/SPEC.md section 10.3):
 //
 //	17                   "\x30\x0b..."       a whole record of application data
 //	37 00 0d             "\x30\x0b..."       the same with its length: more items follow

@@ -229,7 +229,7 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 // cut goes over bytes that are a part of a record's head.
 func (o *Opener) cut(w *writer, p []byte) int {
 	o.have += len(p)
-	if o.opened && o.far.head == o.have-len(p) {
+	if o.opened && o.have == len(p) {
 		w.item(itemHead)
 		o.far.head = o.have
 	} else {

@@ -70,6 +70,7 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 			dst = append(dst, r.rest(m)...)
 		case kind == itemHead && m == itemHead:
 			s.head = len(r.b)
+			r.bad = s.head >= HeadLen || s.inside
 			dst = append(dst, r.b...)
 			r.b = nil
 		case kind == itemBegin:
@@ -98,7 +99,7 @@ func (s *Sealer) seek(r *reader) {
 	s.number = r.uvarint()
 	s.head = int(r.byte())
 	s.inside = false
-	r.check(s.head < HeadLen+explicitLen)
+	r.check(s.head < HeadLen)
 }
 
 // take takes keys that were told.

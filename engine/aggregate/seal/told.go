@@ -8,7 +8,7 @@ import (
 //
 //	flags(1) suite(2) number(varint) length(1) material(length)
 //
-// Of what the receiver told itself there is but the flags.
+// Of what the receiver told itself there is but the flags (engine/wire/SPEC.md section 10.2).
 const (
 	tellReverse = 1  // the material is of the flow's other direction, for the receiver to open it
 	tellFirst   = 2  // what was told of the flow's own direction before is void
