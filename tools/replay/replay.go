@@ -16,9 +16,9 @@ import (
 // Config says how to replay.
 type Config struct {
 	Lane aggregate.Config // its Registry is required
-	// TLS, where not nil, returns the TLS connections that an end may open: the one
-	// beside the clients (Up) or beside the broker. Config.Lane.TLS is not used.
-	TLS func(end Direction) *seal.Table
+	// Secrets, where not nil, are those of TLS connections, which are opened as far as
+	// they are known when their packets come. Config.Lane.TLS is not used.
+	Secrets seal.Source
 	// Overhead is what a carrier packet costs beyond its payload, in bytes.
 	Overhead int
 	// Broker, where valid, is which end of a conversation is the broker's.
@@ -135,10 +135,11 @@ func New(cfg Config) (*Replay, error) {
 		return nil, fmt.Errorf("starting a lane: %w", err)
 	}
 	r := &Replay{cfg: cfg, skips: make(map[string]uint64)}
+	r.sides = newSides(cfg.Lane.Registry, cfg.Broker)
 	for i := range r.ends {
 		lane := cfg.Lane
-		if cfg.TLS != nil {
-			r.tables[i] = cfg.TLS(Direction(i))
+		if cfg.Secrets != nil {
+			r.tables[i] = r.table(Direction(i))
 			lane.TLS = r.tables[i]
 		}
 		if r.ends[i], err = aggregate.NewLane(lane); err != nil {
@@ -150,7 +151,6 @@ func New(cfg Config) (*Replay, error) {
 			}
 		}
 	}
-	r.sides = newSides(cfg.Lane.Registry, cfg.Broker)
 	return r, nil
 }
 

@@ -30,8 +30,9 @@ type Report struct {
 	FlushReasons map[string]uint64          `json:"flush_reasons"`
 	Similarity   map[string]uint64          `json:"similarity"` // by what spans found something to be compared with
 	Where        map[string]Share           `json:"where"`
-	Contexts     uint64                     `json:"contexts"` // announced
-	Verbatim     uint64                     `json:"verbatim"` // packets carried as they are
+	Secrets      *SecretsReport             `json:"secrets,omitempty"` // of TLS, where there were any
+	Contexts     uint64                     `json:"contexts"`          // announced
+	Verbatim     uint64                     `json:"verbatim"`          // packets carried as they are
 	EncodeNs     float64                    `json:"encode_ns_per_packet"`
 	DecodeNs     float64                    `json:"decode_ns_per_packet"`
 	Compare      []Rival                    `json:"compare,omitempty"`
@@ -69,6 +70,7 @@ type DirectionReport struct {
 	EventMessages uint64            `json:"event_messages"`
 	FlushReasons  map[string]uint64 `json:"flush_reasons"`
 	Where         map[string]Share  `json:"where"`
+	TLS           TLSReport         `json:"tls"`
 }
 
 // A Share is a part of the traffic.
@@ -209,6 +211,7 @@ func (r *Replay) direction(d Direction, p *Report, out *DirectionReport) {
 		p.Similarity[hit.String()] += s.Hits[hit]
 	}
 	p.Similarity["none"] += s.NoHits
+	out.TLS = r.tlsReport(d)
 	p.Contexts += s.Contexts
 	p.Verbatim += s.Verbatim
 }

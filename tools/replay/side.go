@@ -53,6 +53,7 @@ type sides struct {
 	broker  Endpoint
 	met     bool // the broker was
 	flows   map[parsers.FlowKey]*flow
+	servers map[netip.AddrPort]bool       // of the flows over TCP, where the broker is
 	hosts   map[parsers.FlowKey]Direction // by addresses alone: what a flow without ports goes by
 	unknown map[service]uint64            // bytes of conversations that were forgotten, of no known protocol
 }
@@ -96,6 +97,7 @@ func (s *sides) full() bool { return len(s.flows) >= maxFlows }
 func (s *sides) forget() {
 	s.settle()
 	s.flows = make(map[parsers.FlowKey]*flow)
+	s.servers = make(map[netip.AddrPort]bool)
 	s.hosts = make(map[parsers.FlowKey]Direction)
 }
 
@@ -130,11 +132,14 @@ func (s *sides) meet(packet []byte, key parsers.FlowKey) *flow {
 	} else if d, ok := s.hosts[hosts]; ok {
 		dir = d
 	}
-	port := key.DstPort
+	server := netip.AddrPortFrom(key.DstAddr(), key.DstPort)
 	if dir == Down {
-		port = key.SrcPort
+		server = netip.AddrPortFrom(key.SrcAddr(), key.SrcPort)
 	}
-	c := &conversation{service: service{key.Proto, port}}
+	if key.Proto == ip.TCP {
+		s.servers[server] = true
+	}
+	c := &conversation{service: service{key.Proto, server.Port()}}
 	f := &flow{key: key, dir: dir, of: c}
 	s.flows[key] = f
 	if reverse != key { // as that of a host that talks to itself

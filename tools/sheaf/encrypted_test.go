@@ -23,9 +23,9 @@ func TestEncryptedInReplay(t *testing.T) {
 	got := sheaf(t, nil, "replay", captured("odd.pcap"))
 	for _, want := range []string{
 		`(?m)^  down +tls \(encrypted\) +application_data +6 `,
-		`(?m)^  up +tls \(encrypted\) +handshake +1 `,
-		`(?m)^  up +tls \(encrypted\) +alert +1 `,
-		`\n  encrypted: headers and acknowledgements only, for \d+% of the traffic \(tls\)\. What can be\n  done about it: docs/manual\.md, "TLS inside the flow"\.\n`,
+		`(?m)^  up +tls +handshake +1 `,
+		`(?m)^  up +tls +alert +1 `,
+		`\n  encrypted: headers and acknowledgements only, for \d+% of the traffic \(tls\)\. What opens\n  it: \[\[tls\]\] in a gateway's file, --keylog FILE in replay; docs/manual\.md, "TLS inside\n  the flow"\.\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(got.stdout) {
 			t.Errorf("%s is not in\n%s", want, got.stdout)

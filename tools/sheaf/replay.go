@@ -39,6 +39,7 @@ type replayOptions struct {
 	protocols              []string
 	similarity             []string
 	compress               string
+	keyLogs                []string
 }
 
 func newReplay() *cobra.Command {
@@ -59,6 +60,10 @@ its default is what QUIC over IPv4 was measured to cost, 58 to 62 bytes. "A
 message" divides by the messages about an event, or with content where no event can
 be told: not by acknowledgements, pings and the like, though their bytes count.
 
+TLS is opened where the secrets of its connections are known, from their ClientHello
+on: those that a pcapng capture brings in Decryption Secrets Blocks, and those in a
+key log (SSLKEYLOGFILE) that --keylog names.
+
 What a capture of all interfaces has more than once counts once.
 
 --compare shows what the same packets would take at the same moments: plain,
@@ -70,6 +75,7 @@ damaged capture; 1, one did not; 2, the command line or a file could not be used
 		Example: `  sheaf replay monday.pcap.gz
   sheaf replay --window 20ms --ack-wait 100ms --compare monday.pcap
   tcpdump -i eth1 -w - tcp port 1884 | sheaf replay --protocol mqtt@1884 -
+  sheaf replay --keylog /run/keys/broker monday.pcap
   sheaf replay --json *.pcap | jq '.bytes_in / .bytes_wire'`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -98,6 +104,7 @@ damaged capture; 1, one did not; 2, the command line or a file could not be used
 	f.IntVar(&o.overhead, "carrier-overhead", carrierOverhead, "`BYTES` that a carrier packet costs beyond its payload, headers included")
 	f.StringVar(&o.broker, "broker", "", "which end is the broker, `ADDR[:PORT]` (default: by protocol and port)")
 	f.StringArrayVar(&o.protocols, "protocol", nil, "a port's protocol, `NAME@PORT`, such as mqtt@1884; opaque@PORT leaves its messages alone; can be given again")
+	f.StringArrayVar(&o.keyLogs, "keylog", nil, "a `FILE` with secrets of the captures' TLS connections, in NSS's format; can be given again")
 	f.StringSliceVar(&o.similarity, "similarity", nil, "what makes messages comparable: `LIST` of event, name, length, content; or none (default: all)")
 	f.StringVar(&o.compress, "compress", "3", "zstd `LEVEL` for what is left, 1 to 22; or off")
 	return cmd

@@ -20,6 +20,7 @@ func writeReport(w io.Writer, p *replay.Report, events int) {
 	}
 	writeDirections(w, p)
 	writeWhere(w, p)
+	writeTLS(w, tlsRow{"up", p.Directions.Up.TLS}, tlsRow{"down", p.Directions.Down.TLS})
 	writeKinds(w, p)
 	writeEvents(w, p, events)
 	if len(p.Compare) > 0 {
@@ -111,10 +112,10 @@ func writeKinds(w io.Writer, p *replay.Report) {
 	t.write(w)
 }
 
-// encryptedBy says whether the protocol of a row hides what it carries.
+// encryptedBy says whether the messages of a row hide what they carry.
 func encryptedBy(p *replay.Report, r *replay.Row) bool {
 	sum := p.Protocols[r.Protocol]
-	return sum != nil && sum.Encrypted
+	return sum != nil && hides(sum.Encrypted, r.Name)
 }
 
 // maxEventWidth is how many characters of an event a table shows.
@@ -180,10 +181,12 @@ const (
 // writeHints writes what a user could do better.
 func writeHints(w io.Writer, p *replay.Report) {
 	var e encrypted
-	for name, sum := range p.Protocols {
-		e.add(name, sum.Encrypted, sum.BytesIn)
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		e.add(r.Protocol, encryptedBy(p, r), r.BytesIn)
 	}
 	writeEncrypted(w, e)
+	writeSecrets(w, p.Secrets)
 	writeCaptureHints(w, p)
 	share := float64(p.Opaque) / float64(max(p.Opaque+p.WithNames, 1))
 	if p.Opaque < opaqueBytes || share < opaqueShare {

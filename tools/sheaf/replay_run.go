@@ -20,6 +20,7 @@ const stdinName = "-"
 type replayRun struct {
 	opts           *replayOptions
 	cfg            replay.Config
+	keyLogs        keyLogs
 	stdin          io.Reader
 	stdout, stderr io.Writer
 }
@@ -43,12 +44,17 @@ func newReplayRun(o *replayOptions, files []string) (*replayRun, error) {
 	case o.out != "" && len(files) > 1:
 		return nil, fmt.Errorf("--out takes the packets of one capture, not of %d", len(files))
 	}
-	return &replayRun{opts: o, cfg: cfg}, nil
+	secrets, err := readKeyLogs(o.keyLogs)
+	if err != nil {
+		return nil, err
+	}
+	return &replayRun{opts: o, cfg: cfg, keyLogs: secrets}, nil
 }
 
 // run replays the files in turn. Where one cannot be used it goes on with the
 // next.
 func (r *replayRun) run(files []string) error {
+	defer r.keyLogs.clear()
 	out := bufio.NewWriter(r.stdout)
 	var total summary
 	for i, name := range files {
@@ -134,7 +140,10 @@ func (r *replayRun) try(name string) (report *replay.Report, err error) {
 	if in, err = pcap.NewReader(noted); err != nil {
 		return nil, expected(err, noted.err)
 	}
+	secrets := r.keyLogs.store(in)
+	defer secrets.Close()
 	cfg := r.cfg
+	cfg.Secrets = secrets
 	bar := newProgress(r.stderr, name, size)
 	defer bar.end()
 	cfg.Progress = func() { bar.at(in.InputOffset()) }
@@ -152,6 +161,7 @@ func (r *replayRun) try(name string) (report *replay.Report, err error) {
 	}
 	_, _, err = replayed.Run(in)
 	report = replayed.Report(name, err)
+	report.Secrets = secretsOf(secrets)
 	if noted.err != nil {
 		report.Damage = ""
 		return report, fmt.Errorf("reading stopped after packet %d: %w", in.Records(), noted.err)

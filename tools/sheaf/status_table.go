@@ -315,7 +315,7 @@ func writeSums(w io.Writer, title string, all []engine.EventStatus, limit int, e
 	}
 	shown := min(limit, apart)
 	for i := range all[:shown] {
-		cells := []string{marked(printable(all[i].Protocol), all[i].Encrypted), cmp.Or(printable(all[i].Message), "-")}
+		cells := []string{marked(printable(all[i].Protocol), hides(all[i].Encrypted, all[i].Message)), cmp.Or(printable(all[i].Message), "-")}
 		if events {
 			cells = append(cells, shorten(printable(all[i].Event), maxEventWidth))
 		}
@@ -345,7 +345,7 @@ func others(events uint64, rest bool) string {
 // encryptedOf sums up what was sent under encryption.
 func encryptedOf(events []engine.EventStatus) (e encrypted) {
 	for i := range events {
-		e.add(events[i].Protocol, events[i].Encrypted, events[i].BytesIn)
+		e.add(events[i].Protocol, hides(events[i].Encrypted, events[i].Message), events[i].BytesIn)
 	}
 	return e
 }

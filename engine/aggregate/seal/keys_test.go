@@ -15,10 +15,27 @@ func TestSuiteNames(t *testing.T) {
 			t.Errorf("%04x is %s, known %v", uint16(s), s, s.Known())
 		}
 	}
-	for s, want := range map[Suite]string{0: "0x0000", 0x1304: "0x1304", 0xC02D: "0xC02D"} {
+	for s, want := range map[Suite]string{0: "0x0000", 0x1304: "TLS_AES_128_CCM_SHA256", 0xC02D: "0xC02D"} {
 		if s.String() != want || s.Known() || s.TLS13() || s.HashLen() != 0 || s.SecretLen() != 0 {
 			t.Errorf("%04x is %s, known %v", uint16(s), s, s.Known())
 		}
+	}
+}
+
+// Names of suites that cannot be opened are those of crypto/tls, where it has one.
+func TestOtherNames(t *testing.T) {
+	had := 0
+	for _, s := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		name := otherNames[Suite(s.ID)]
+		if name != "" {
+			had++
+		}
+		if name != "" && (name != s.Name || Suite(s.ID).Known()) {
+			t.Errorf("%04x is %s, not %s", s.ID, name, s.Name)
+		}
+	}
+	if had < 10 {
+		t.Errorf("crypto/tls has %d of %d names", had, len(otherNames))
 	}
 }
 

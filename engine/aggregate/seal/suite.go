@@ -76,11 +76,14 @@ func (s Suite) TLS13() bool {
 	return p != nil && p.tls13
 }
 
-// String returns the name in IANA's registry, of suites that are not known their number:
-// crypto/tls has more names, and brings the network into the core.
+// String returns the name in IANA's registry, of suites that hardly anybody has their
+// number. crypto/tls has more names, and brings the network into the core.
 func (s Suite) String() string {
 	if p := s.find(); p != nil {
 		return p.name
+	}
+	if name := otherNames[s]; name != "" {
+		return name
 	}
 	return fmt.Sprintf("0x%04X", uint16(s))
 }

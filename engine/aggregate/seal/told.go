@@ -115,7 +115,7 @@ func (c *Conn) take(r *reader) {
 	}
 	c.suite = suite
 	if flags&tellReverse != 0 {
-		if c.opens() && c.trusted() {
+		if c.opens() {
 			keys.heard = true
 			c.Out.keys.learn(s, keys, near, true)
 		}
