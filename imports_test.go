@@ -22,7 +22,7 @@ var layers = map[string][]string{
 	"sheaf/engine/wire":                      {"std"},
 	"sheaf/engine/wire/wiretest":             {"std"},
 	"sheaf/engine/credentials":               {"std"},
-	"sheaf/engine/keylog":                    {"sheaf/engine/aggregate/seal"},
+	"sheaf/engine/keylog":                    {"sheaf/engine/aggregate/seal", "sheaf/parsers", "sheaf/parsers/ip", "sheaf/parsers/tls"},
 	"sheaf/engine/aggregate/seal":            {"sheaf/parsers", "sheaf/parsers/ip", "sheaf/parsers/tls"},
 	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/aggregate/seal", "sheaf/parsers/tls", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
 	"sheaf/engine/aggregate/codec":           {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
