@@ -9,6 +9,7 @@ import (
 	"github.com/gaissmai/bart"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/netstack"
 	"sheaf/tunnel"
 )
@@ -25,6 +26,9 @@ const (
 	// trip); 4 MiB are 67 Mbit/s for as long.
 	defaultQueueBytes = 4 << 20
 	defaultQueueTime  = 500 * time.Millisecond
+	// maxConnections is how many TLS connections of a lane are opened: one for each
+	// context that there can be, by default. A connection takes about 4 kB.
+	maxConnections = 1 << 17
 	// An attempt to reach a peer, and the pause after many in vain: less than the
 	// tunnel's own, since hosts wait whose connections a gateway carries.
 	dialTimeout = 5 * time.Second
@@ -228,6 +232,11 @@ func (g *Gateway) newLane(p *peer, class tunnel.Class, cfg aggregate.Config, hol
 	}
 	if g.stack != nil {
 		l.opened = g.stack.Retry
+	}
+	if c := g.secrets.config(); c != nil {
+		c.Trusted = func(from netip.Addr) bool { return p.allowed.Load().Contains(from) }
+		l.tls = seal.NewTable(*c, maxConnections)
+		l.self.Seals = true
 	}
 	l.open = func(ctx context.Context) (stream, error) {
 		s, err := p.tunnel.Lane(ctx, class)

@@ -30,11 +30,13 @@ func NewLane(cfg Config) (*Lane, error) {
 	l := &Lane{}
 	coding := codec.Config{Similarity: cfg.Similarity, Limits: cfg.Limits}
 	if cfg.TLS != nil {
-		cfg.TLS.Begin()
 		coding.Sealer = sealing{cfg.TLS}
 	}
 	enc, dec := codec.New(coding)
 	l.Merger.init(cfg, enc)
+	if cfg.TLS != nil {
+		cfg.TLS.Begin(&l.Merger.stats.TLS)
+	}
 	l.Expander.decoder = dec
 	l.Expander.merger = &l.Merger
 	return l, nil

@@ -46,7 +46,7 @@ func (m *Merger) init(cfg Config, enc *codec.Encoder) {
 	m.cfg = cfg
 	m.encoder = enc
 	m.literals.level = cfg.Compression
-	if cfg.TLS != nil {
+	if cfg.Registry != nil {
 		m.tls, _ = cfg.Registry.Lookup("tls")
 	}
 	m.flows = flows{

@@ -65,7 +65,20 @@ func (m *Merger) scan(f *flow) (payload []byte, opened bool) {
 		}
 	}
 	m.spans = f.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
+	if f.records == nil && f.stream.Protocol() == m.tls {
+		m.countUnnamed()
+	}
 	return payload, false
+}
+
+// countUnnamed counts the protected records that begin in the segment at hand, of a server
+// whose connections are not to be opened.
+func (m *Merger) countUnnamed() {
+	for i := range m.spans {
+		if s := &m.spans[i]; s.Encrypted && s.At == 0 && s.Protocol == m.tls {
+			m.stats.TLS.Carried[seal.CarriedUnnamed]++
+		}
+	}
 }
 
 // open opens a payload, where it can be, into m.opened and m.spans.

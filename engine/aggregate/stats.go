@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate/codec"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/parsers"
 )
 
@@ -63,6 +64,7 @@ type Stats struct {
 	Hits        [NumHits]uint64
 	NoHits      uint64 // spans that found nothing to be compared with
 	Messages    map[EventKey]*EventStats
+	TLS         seal.Stats // of the records that were opened, and those that were not
 
 	parts map[uint64]*EventStats // by what the parts of a message have in common
 }
@@ -78,6 +80,7 @@ func (s *Stats) Accumulate(o *Stats) {
 	s.Contexts += o.Contexts
 	s.Evicted += o.Evicted
 	s.NoHits += o.NoHits
+	s.TLS.Add(&o.TLS)
 	s.Waited += o.Waited
 	s.Longest = max(s.Longest, o.Longest)
 	for i := range o.In {

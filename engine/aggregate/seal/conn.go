@@ -37,6 +37,13 @@ type Conn struct {
 // opens says whether the connection may be opened here.
 func (c *Conn) opens() bool { return c.table.allows(&c.key, c.fromClient) }
 
+// trusted says whether the peer may tell of the connection: its end there is one that the
+// peer may send from.
+func (c *Conn) trusted() bool {
+	trusted := c.table.cfg.Trusted
+	return trusted == nil || trusted(c.key.DstAddr())
+}
+
 // hello takes in the beginning of a ClientHello or a ServerHello. Either may come first:
 // they are of two directions, and a capture is of one place.
 func (c *Conn) hello(b []byte) {
@@ -151,7 +158,7 @@ func (c *Conn) unsay() {
 
 // count counts an opened record with n bytes of content.
 func (c *Conn) count(n int) {
-	s := &c.table.stats
+	s := c.table.stats
 	s.Records++
 	s.Bytes += uint64(n)
 	if !c.counted {
@@ -162,7 +169,7 @@ func (c *Conn) count(n int) {
 
 // carried counts a protected record that was not opened.
 func (c *Conn) carried() {
-	s := &c.table.stats
+	s := c.table.stats
 	switch {
 	case c.suite != 0 && !c.suite.Known():
 		s.Carried[CarriedSuite]++

@@ -29,4 +29,5 @@ type Source interface {
 type Config struct {
 	Served  func(server netip.AddrPort) bool // whether connections to a server may be opened
 	Secrets Source                           // nil where only the peer has any
+	Trusted func(from netip.Addr) bool       // whether the peer may send from an address, and tell of its connections; nil for all
 }

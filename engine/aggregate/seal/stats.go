@@ -8,11 +8,12 @@ const (
 	CarriedSecrets  Carried = iota // its secrets are not known, or not yet
 	CarriedSuite                   // its cipher suite cannot be opened
 	CarriedMismatch                // the secrets do not fit, or its number was not found
+	CarriedUnnamed                 // its server is not named
 	NumCarried
 )
 
 func (c Carried) String() string {
-	return [...]string{"no secrets", "cipher suite", "secrets do not fit"}[c]
+	return [...]string{"no secrets", "cipher suite", "secrets do not fit", "server not named"}[c]
 }
 
 // Stats count what was opened, of the direction that is sent.
@@ -20,7 +21,7 @@ type Stats struct {
 	Connections uint64             // of which a record was opened
 	Records     uint64             // that were opened
 	Bytes       uint64             // of their content
-	Carried     [NumCarried]uint64 // protected records of servers that are named, by why they were not
+	Carried     [NumCarried]uint64 // protected records that were not, by why
 	Suites      map[Suite]uint64   // connections with suites that cannot be opened
 }
 

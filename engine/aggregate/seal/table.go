@@ -21,19 +21,18 @@ type Table struct {
 	hand  int // index in all of the one that was looked at last for giving way
 	now   time.Duration
 	room  room
-	stats Stats
+	stats *Stats
 }
 
 // NewTable returns a table of at most limit connections.
 func NewTable(cfg Config, limit int) *Table {
-	return &Table{cfg: cfg, limit: limit, conns: make(map[parsers.FlowKey]*Conn)}
+	return &Table{cfg: cfg, limit: limit, conns: make(map[parsers.FlowKey]*Conn), stats: &Stats{}}
 }
 
-// Stats returns what was counted so far.
-func (t *Table) Stats() *Stats { return &t.stats }
-
-// Begin begins an epoch, in which the peer knows nothing.
-func (t *Table) Begin() {
+// Begin begins an epoch, in which the peer knows nothing. What is opened is counted in
+// stats from then on.
+func (t *Table) Begin(stats *Stats) {
+	t.stats = stats
 	for _, c := range t.all {
 		c.renew()
 	}

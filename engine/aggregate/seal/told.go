@@ -115,7 +115,7 @@ func (c *Conn) take(r *reader) {
 	}
 	c.suite = suite
 	if flags&tellReverse != 0 {
-		if c.opens() {
+		if c.opens() && c.trusted() {
 			keys.heard = true
 			c.Out.keys.learn(s, keys, near, true)
 		}
