@@ -61,6 +61,11 @@ func (g *Gateway) setUp() (err error) {
 		return err
 	}
 	g.router = newRouter(g.registry)
+	if g.secrets != nil {
+		for server := range g.secrets.served {
+			g.router.brokers[server.Port()] = true // what is opened are messages
+		}
+	}
 	for i := range g.cfg.Peers {
 		if err := g.addPeer(&g.cfg.Peers[i]); err != nil {
 			return err
