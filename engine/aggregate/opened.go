@@ -34,8 +34,9 @@ func notSealed(err error) error {
 
 // tlsRecords are what the Merger has of a flow with TLS records that may be opened.
 type tlsRecords struct {
-	conn  *seal.Conn
-	inner parsers.Stream // of what is in the records
+	conn     *seal.Conn
+	inner    parsers.Stream // of what is in the records
+	messages tls.Dissector  // of the handshake
 }
 
 // records returns those of a flow that is new, nil where they are not to be opened.
@@ -58,10 +59,10 @@ func (m *Merger) scan(f *flow) (payload []byte, opened bool) {
 	if r := f.records; r != nil {
 		if seg.Flags&parsers.FlagSYN != 0 {
 			r.conn.Begin(seg.Seq)
-			r.inner = parsers.Stream{}
+			r.inner, r.messages = parsers.Stream{}, tls.Dissector{}
 		}
-		if len(payload) > 0 && m.open(r, payload) {
-			return m.opened, true
+		if b, opened := m.open(r, payload); len(m.spans) > 0 {
+			return b, opened
 		}
 	}
 	m.spans = f.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
@@ -81,42 +82,52 @@ func (m *Merger) countUnnamed() {
 	}
 }
 
-// open opens a payload, where it can be, into m.opened and m.spans.
-func (m *Merger) open(r *tlsRecords, payload []byte) (ok bool) {
+// open opens a payload, where it can be, into m.opened. m.spans are those of what it
+// returns, and empty where nothing is known of it.
+func (m *Merger) open(r *tlsRecords, payload []byte) (b []byte, ok bool) {
 	m.opened, m.pieces, ok = r.conn.Out.Open(m.opened[:0], m.pieces[:0], seqnum.Value(m.seg.Seq), payload)
-	if !ok {
-		return false
-	}
 	if out := &r.conn.Out; out.Missed {
 		r.inner.Lost()
+		r.messages = tls.Dissector{}
 		out.Missed = false
 	}
+	r.messages.TLS13 = r.conn.TLS13()
 	m.spans = m.spans[:0]
-	for i := range m.pieces {
-		m.piece(r, &m.pieces[i])
+	b = m.opened
+	if !ok {
+		b = payload
 	}
-	if rest := len(m.opened) - lastEnd(m.pieces); rest > 0 {
+	at := 0
+	for i := range m.pieces {
+		p := &m.pieces[i]
+		if !ok { // then all of them are plain, one behind the other
+			p.From, p.At, p.To = at, at, at+p.To-p.At
+		}
+		at = p.To
+		m.piece(r, p, b)
+	}
+	if rest := len(b) - at; rest > 0 && at > 0 {
 		m.spans = append(m.spans, parsers.OpaqueSpan(rest))
 	}
-	return true
+	return b, ok
 }
 
-func lastEnd(pieces []seal.Piece) int {
-	if len(pieces) == 0 {
-		return 0
-	}
-	return pieces[len(pieces)-1].To
-}
-
-// piece appends the spans of a piece, of which the first has what leads to it.
-func (m *Merger) piece(r *tlsRecords, p *seal.Piece) {
-	prefix, b := p.At-p.From, m.opened[p.At:p.To]
+// piece appends the spans of a piece of b, of which the first has what leads to it.
+func (m *Merger) piece(r *tlsRecords, p *seal.Piece, b []byte) {
+	prefix, b := p.At-p.From, b[p.At:p.To]
 	first := len(m.spans)
+	messages := p.Type == uint8(tls.Handshake) && !p.Protected && !r.conn.Out.Again
+	if head := min(tls.HeadLen, len(b)); messages && p.Plain && p.Start {
+		prefix += head
+		b = b[head:]
+	}
 	switch {
 	case p.Closing:
 		m.spans = append(m.spans, parsers.OpaqueSpan(len(b)))
+	case messages:
+		m.spans = r.messages.Cut(m.tls, b, m.spans)
 	case p.Plain || p.Type != uint8(tls.ApplicationData):
-		m.spans = append(m.spans, tls.RecordSpan(m.tls, p.Type, b, p.Plain, p.Start))
+		m.spans = append(m.spans, tls.RecordSpan(m.tls, p.Type, len(b), p.Protected, p.Start))
 	case r.conn.Out.Again:
 		m.spans = r.inner.RescanInner(b, m.spans)
 	default:

@@ -6,6 +6,9 @@ package tls
 const (
 	headSize = 5
 
+	// HeadLen is the length of what each record begins with, bytes (RFC 8446 section 5.1).
+	HeadLen = headSize
+
 	// maxFragment is the largest fragment, bytes (RFC 8446 section 5.2).
 	maxFragment = 1<<14 + 256
 

@@ -44,7 +44,7 @@ func (r *Replay) tlsReport(d Direction) TLSReport {
 	if r.tables[d] == nil {
 		return out
 	}
-	s := r.tables[d].Stats()
+	s := &r.Stats(d).TLS
 	out.Connections, out.Records, out.Bytes = s.Connections, s.Records, s.Bytes
 	for why := range seal.NumCarried {
 		if s.Carried[why] > 0 {

@@ -44,6 +44,9 @@ func (c *Conn) trusted() bool {
 	return trusted == nil || trusted(c.key.DstAddr())
 }
 
+// TLS13 says whether the connection is known to be of TLS 1.3.
+func (c *Conn) TLS13() bool { return c.suite.TLS13() }
+
 // hello takes in the beginning of a ClientHello or a ServerHello. Either may come first:
 // they are of two directions, and a capture is of one place.
 func (c *Conn) hello(b []byte) {

@@ -13,6 +13,7 @@ type Piece struct {
 	From, At, To int
 	Type         byte // content type of what the bytes are of
 	Plain        bool // they are as they are in the segment, head of the record included
+	Protected    bool // they are plain, and encrypted
 	Start        bool // they begin a record
 	Closing      bool // they are no content: what TLS 1.3 has behind it
 }
@@ -100,8 +101,9 @@ func (o *Opener) Clear() {
 }
 
 // Open appends what a segment's payload holds to dst, and its pieces to pieces. It
-// reports false, and dst and pieces as they were, where nothing of it can be opened: it
-// is to be carried as it is. seq is the sequence number of its first byte.
+// reports false where nothing of it can be opened: it is to be carried as it is, and dst is
+// as it was; pieces, unless they are as they were, say what it consists of. seq is the
+// sequence number of its first byte.
 func (o *Opener) Open(dst []byte, pieces []Piece, seq seqnum.Value, payload []byte) ([]byte, []Piece, bool) {
 	w := writer{b: dst, last: len(dst), pieces: pieces}
 	o.opened, o.Again = false, false
@@ -127,10 +129,13 @@ func (o *Opener) Open(dst []byte, pieces []Piece, seq seqnum.Value, payload []by
 		o.next = end
 		o.advance(&w, seq, payload)
 	}
-	if !o.opened {
+	if o.opened {
+		return w.b, w.pieces, true
+	}
+	if w.deaf {
 		return dst, pieces, false
 	}
-	return w.b, w.pieces, true
+	return dst, w.pieces, false
 }
 
 // lose says that bytes are missing.
@@ -244,7 +249,7 @@ func (o *Opener) plain(w *writer, p []byte, start bool) int {
 	n := min(o.rest, len(p))
 	o.rest -= n
 	w.sized(itemPlain, n, n == len(p))
-	w.bytes(p[:n], Piece{Type: o.kind, Plain: true, Start: start})
+	w.bytes(p[:n], Piece{Type: o.kind, Plain: true, Protected: o.protected(o.kind), Start: start})
 	if o.rest > 0 {
 		return n
 	}
