@@ -38,6 +38,11 @@ func (c *Config) checkTLS() error {
 			}
 			named[s] = true
 		}
+		if t.Certificate != "" {
+			if err := c.checkFrontPlace(servers); err != nil {
+				return fmt.Errorf("[[tls]] %d: %w", i+1, err)
+			}
+		}
 		if t.KeyLog != "" && logs[t.KeyLog] {
 			return fmt.Errorf("[[tls]] %d: keylog %s is there twice: name all servers that write it in one table", i+1, t.KeyLog)
 		}
@@ -60,7 +65,7 @@ func (t *TLS) check() error {
 	case t.Empty && t.KeyLog == "":
 		return errors.New("empty needs keylog, the file to empty")
 	}
-	return nil
+	return t.checkFront()
 }
 
 // servers returns the addresses of the servers, those of IPv4 as such.

@@ -56,6 +56,8 @@ type Gateway struct {
 	port        Port
 	device      *netstack.TUN   // the port, where it is a device
 	stack       *netstack.Stack // the port, in userspace
+	fronts      []*front        // TLS servers that the gateway is itself
+	aside       *aside          // where they are beside the device; nil without
 	router      *router
 	secrets     *secrets // of TLS connections; nil without [[tls]]
 	peers       map[string]*peer
@@ -66,6 +68,7 @@ type Gateway struct {
 	scrape      net.Listener   // of metrics
 	closers     []func() error // undone in reverse
 
+	in         sync.Mutex // of route
 	out        sync.Mutex // of port.Write
 	routes     sync.Mutex // of changes to the router's table
 	unroutable atomic.Uint64
@@ -123,12 +126,18 @@ func (g *Gateway) Run(ctx context.Context) error {
 	if g.device != nil {
 		all.Go(func() { g.device.Keep(g.repaired) })
 	}
-	stop := context.AfterFunc(ctx, func() { _ = g.port.Close() })
+	for _, f := range g.fronts {
+		all.Go(func() { f.credentials.Watch(ctx) })
+	}
+	if g.aside != nil {
+		all.Go(func() { _ = g.pump(g.aside) }) // until it is closed
+	}
+	stop := context.AfterFunc(ctx, g.closePorts)
 	defer stop()
-	err := g.pump()
+	err := g.pump(g.port)
 	stopped := ctx.Err() != nil
 	cancel()
-	_ = g.port.Close()
+	g.closePorts()
 	_ = g.tunnel.Close()
 	if g.control != nil {
 		_ = g.control.Close()
@@ -141,6 +150,15 @@ func (g *Gateway) Run(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// closePorts ends where packets come from. Connections that end in this process are reset,
+// which somebody has to pump.
+func (g *Gateway) closePorts() {
+	if g.aside != nil {
+		_ = g.aside.Close()
+	}
+	_ = g.port.Close()
 }
 
 // closed tells whether err is that of something closed, and no fault.

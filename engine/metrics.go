@@ -36,6 +36,11 @@ var (
 	metricOpen     = metric("connections", "Connections that are open, by end of the userspace stack (forward, terminate).", "end")
 	metricOpened   = metric("connections_total", "Connections by end of the userspace stack and what became of them: opened, refused, failed.", "end", "outcome")
 	metricStray    = metric("unroutable_packets_total", "Packets for which there is no peer.")
+
+	metricTLSOpen  = metric("tls_server_connections", "Connections that are open with a TLS server that the gateway is itself.", "server")
+	metricTLS      = metric("tls_server_handshakes_total", "Handshakes of a TLS server that the gateway is itself, by what became of them: full, resumed, or why they failed.", "server", "outcome")
+	metricTLSUntil = metric("tls_server_certificate_expiry_timestamp_seconds", "When the certificate of a TLS server that the gateway is itself expires.", "server")
+	metricTLSFault = metric("tls_server_faults", "Whether files of a TLS server that the gateway is itself are not in order.", "server")
 )
 
 func metric(name, help string, labels ...string) *prometheus.Desc {
@@ -68,6 +73,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	count(metricJoined, float64(s.Joined))
 	if s.Stack != nil {
 		c.stack(count, out, s.Stack)
+	}
+	for i := range s.TLSServers {
+		c.tlsServer(count, out, &s.TLSServers[i])
 	}
 	out <- prometheus.MustNewConstMetric(metricFaults, prometheus.GaugeValue, float64(len(s.Faults)))
 	for _, p := range s.Peers {
@@ -113,6 +121,26 @@ func (collector) stack(count func(d *prometheus.Desc, v float64, labels ...strin
 		count(metricOpened, float64(e.Opened), end, "opened")
 		count(metricOpened, float64(e.Refused), end, "refused")
 		count(metricOpened, float64(e.Failed), end, "failed")
+	}
+}
+
+// tlsServer gives the counters of a TLS server, under the first of its addresses.
+func (collector) tlsServer(count func(d *prometheus.Desc, v float64, labels ...string), out chan<- prometheus.Metric, s *TLSServerStatus) {
+	server := s.Servers[0]
+	gauge := func(d *prometheus.Desc, v float64) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, server)
+	}
+	gauge(metricTLSOpen, float64(s.Stats.Active))
+	gauge(metricTLSUntil, float64(s.Until.Unix()))
+	fault := 0.0
+	if s.Fault != "" {
+		fault = 1
+	}
+	gauge(metricTLSFault, fault)
+	count(metricTLS, float64(s.Stats.Opened-s.Stats.Resumed), server, "full")
+	count(metricTLS, float64(s.Stats.Resumed), server, "resumed")
+	for why, n := range s.Failed {
+		count(metricTLS, float64(n), server, why)
 	}
 }
 

@@ -12,20 +12,22 @@ import (
 // The way of packets through the gateway: pump, route and put on the way to a peer,
 // deliver on the way from it.
 
-// pump reads the port until it fails.
-func (g *Gateway) pump() error {
-	n := g.port.BatchSize()
+// pump reads a port until it fails.
+func (g *Gateway) pump(port Port) error {
+	n := port.BatchSize()
 	bufs, sizes, packets := make([][]byte, n), make([]int, n), make([][]byte, 0, n)
 	for i := range bufs {
 		bufs[i] = make([]byte, wire.MaxPacket)
 	}
 	for {
-		got, err := g.port.Read(bufs, sizes)
+		got, err := port.Read(bufs, sizes)
 		packets = packets[:0]
 		for i := range got {
 			packets = append(packets, bufs[i][:sizes[i]])
 		}
+		g.in.Lock()
 		g.route(time.Since(g.since), packets...)
+		g.in.Unlock()
 		if err != nil {
 			return fmt.Errorf("read packets: %w", err)
 		}
@@ -84,10 +86,21 @@ func (g *Gateway) refuse(now time.Duration, h *ip.Header) {
 	}
 	if b := netstack.AppendUnreachable(g.reply[:0], h.Packet, netstack.NoRoute, h.Dst()); b != nil {
 		g.reply = b
-		g.out.Lock()
-		_ = g.port.Write([][]byte{b})
-		g.out.Unlock()
+		_ = g.handOut([][]byte{b})
 	}
+}
+
+// handOut hands packets, borrowed for the call, to where they end.
+func (g *Gateway) handOut(packets [][]byte) error {
+	if g.aside != nil {
+		packets = g.aside.take(packets)
+	}
+	if len(packets) == 0 {
+		return nil
+	}
+	g.out.Lock()
+	defer g.out.Unlock()
+	return g.port.Write(packets)
 }
 
 // deliver hands out packets that a peer sent, if it may send them.
@@ -103,13 +116,7 @@ func (g *Gateway) deliver(p *peer, packets [][]byte) {
 		}
 		keep = append(keep, b)
 	}
-	if len(keep) == 0 {
-		return
-	}
-	g.out.Lock()
-	err := g.port.Write(keep)
-	g.out.Unlock()
-	if err != nil && !closed(err) {
+	if err := g.handOut(keep); err != nil && !closed(err) {
 		g.undelivered.Do(func() { g.log.Warn("packets not delivered", "peer", p.name, "packets", len(keep), "err", err) })
 	}
 }

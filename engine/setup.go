@@ -54,6 +54,9 @@ func (g *Gateway) setUp() (err error) {
 		return err
 	}
 	g.closers = append(g.closers, g.secrets.Close)
+	if g.fronts, err = openFronts(g.cfg.TLS, g.secrets.writer, g.log); err != nil {
+		return err
+	}
 	if err := g.openTunnel(key); err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ func (g *Gateway) openPort() (err error) {
 		}
 		g.port = g.device
 		g.closers = append(g.closers, g.device.Close)
-		return nil
+		return g.openAside()
 	}
 	if g.stack, err = netstack.NewStack(netstack.StackConfig{Addresses: c.Address.list()}); err != nil {
 		return err
@@ -149,6 +152,18 @@ func (g *Gateway) openPort() (err error) {
 	return nil
 }
 
+// openAside opens the stack beside the device, where the gateway is a TLS server.
+func (g *Gateway) openAside() (err error) {
+	if len(g.fronts) == 0 {
+		return nil
+	}
+	if g.aside, err = openAside(fronts(g.fronts), g.cfg.TUN.MTU); err != nil {
+		return fmt.Errorf("[[tls]]: %w", err)
+	}
+	g.closers = append(g.closers, g.aside.Close)
+	return nil
+}
+
 // terminate has connections to the addresses of [terminate] end in the stack; t is
 // nil where there is no such table.
 func (g *Gateway) terminate(t *Terminate) error {
@@ -160,7 +175,7 @@ func (g *Gateway) terminate(t *Terminate) error {
 		return err
 	}
 	_, err = g.stack.Terminate(netstack.TerminateConfig{
-		Prefixes: t.Prefixes.list(), ProxyProtocol: t.Proxy,
+		Prefixes: t.Prefixes.list(), ProxyProtocol: t.Proxy, TLS: fronts(g.fronts),
 		Map: func(a netip.AddrPort) netip.AddrPort {
 			if to, ok := servers[a]; ok {
 				return to

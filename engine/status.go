@@ -31,6 +31,8 @@ type Status struct {
 
 	Secrets *SecretsStatus `json:"secrets,omitempty"` // of TLS connections, where there is a [[tls]]
 
+	TLSServers []TLSServerStatus `json:"tls_servers,omitempty"` // that the gateway is itself
+
 	Peers []PeerStatus `json:"peers"`
 }
 
@@ -154,6 +156,9 @@ func (g *Gateway) Status() Status {
 	}
 	if a := g.Addr(); a != nil {
 		s.Listen = a.String()
+	}
+	for _, f := range g.fronts {
+		s.TLSServers = append(s.TLSServers, f.status())
 	}
 	for _, p := range g.sortedPeers() {
 		s.Peers = append(s.Peers, g.peerStatus(p))

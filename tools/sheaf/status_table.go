@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -34,6 +35,9 @@ func writeStatus(w io.Writer, s, before *engine.Status, events int) {
 	if s.Stack != nil {
 		writeStack(w, s.Stack)
 	}
+	for i := range s.TLSServers {
+		writeTLSServer(w, &s.TLSServers[i])
+	}
 	for _, f := range s.Faults {
 		fmt.Fprintf(w, "  broken on this host: %s\n", printable(f))
 	}
@@ -63,6 +67,22 @@ func writeStack(w io.Writer, s *netstack.StackStats) {
 	}
 	if s.Stray+s.Dropped > 0 {
 		fmt.Fprintf(w, "  lost at the stack: %d stray, %d dropped\n", s.Stray, s.Dropped)
+	}
+}
+
+// writeTLSServer writes about a TLS server that the gateway is itself.
+func writeTLSServer(w io.Writer, s *engine.TLSServerStatus) {
+	fmt.Fprintf(w, "  TLS server %s in front of %s: %d open, %d opened, %d of them resumed, certificate until %s\n",
+		printable(strings.Join(s.Servers, ", ")), printable(s.To), s.Stats.Active, s.Stats.Opened, s.Stats.Resumed, s.Until.UTC().Format(time.DateTime))
+	var failed []string
+	for _, why := range slices.Sorted(maps.Keys(s.Failed)) {
+		failed = append(failed, fmt.Sprintf("%s %d", printable(why), s.Failed[why]))
+	}
+	if len(failed) > 0 {
+		fmt.Fprintf(w, "    handshakes failed because of: %s\n", strings.Join(failed, ", "))
+	}
+	if s.Fault != "" {
+		fmt.Fprintf(w, "    not in order: %s\n", oneLine(s.Fault))
 	}
 }
 
