@@ -5,14 +5,19 @@ FUZZTIME  ?= 30s
 CAPTURES  ?= ../shared/captures
 PACKAGES  := ./...
 BEFORE    ?= HEAD
+PRELOAD   ?= bin/libsheafkeylog.so
 
-.PHONY: help build test race lint fuzz bench frames mutants demo e2e captures recorded
+.PHONY: help build preload test race lint fuzz bench frames mutants demo e2e captures recorded
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: ## build bin/sheaf
 	$(GO) build -trimpath -o bin/sheaf ./tools/sheaf
+
+preload: ## build bin/libsheafkeylog.so, which has programs with OpenSSL write a key log; docs/tls.md
+	@mkdir -p $(dir $(PRELOAD))
+	gcc -shared -fPIC -O2 -Wall -Wextra -Werror -o $(PRELOAD) tools/keylog/preload/keylog.c -ldl
 
 test: lint ## run the linters and all tests, and say which were skipped and why
 	CAPTURES=$(CAPTURES) $(GO) run ./tools/gotest $(PACKAGES)
