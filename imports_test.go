@@ -24,6 +24,7 @@ var layers = map[string][]string{
 	"sheaf/engine/credentials":               {"std"},
 	"sheaf/engine/keylog":                    {"sheaf/engine/aggregate/seal", "sheaf/parsers", "sheaf/parsers/ip", "sheaf/parsers/tls"},
 	"sheaf/engine/aggregate/seal":            {"sheaf/parsers", "sheaf/parsers/ip", "sheaf/parsers/tls"},
+	"sheaf/engine/aggregate/seal/sealtest":   {"sheaf/engine/aggregate/seal", "sheaf/parsers", "sheaf/parsers/ip", "sheaf/parsers/tls"},
 	"sheaf/engine/aggregate":                 {"sheaf/engine/aggregate/codec", "sheaf/engine/aggregate/model", "sheaf/engine/aggregate/seal", "sheaf/parsers/tls", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
 	"sheaf/engine/aggregate/codec":           {"sheaf/engine/aggregate/model", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip"},
 	"sheaf/engine/aggregate/codec/codectest": {"sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/ip", "sheaf/pcap"},
@@ -39,7 +40,7 @@ var layers = map[string][]string{
 }
 
 // testOnly are the packages that only tests import.
-var testOnly = []string{"sheaf/netstack/certtest", "sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest"}
+var testOnly = []string{"sheaf/netstack/certtest", "sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest", "sheaf/engine/aggregate/seal/sealtest"}
 
 // core are the packages that know no goroutine, clock, log or I/O, but for those
 // that only tests import.

@@ -59,7 +59,11 @@ func (c *Conn) hello(b []byte) {
 		return
 	}
 	random, suite, retry, ok := tls.ServerHello(b)
-	if !ok || retry {
+	if !ok {
+		return
+	}
+	if retry { // in TLS 1.3, with the suite that is to be (RFC 8446 section 4.1.4)
+		c.suite = Suite(suite)
 		return
 	}
 	if c.hasServerRandom && random != c.serverRandom {
@@ -130,7 +134,7 @@ func (c *Conn) set(s stage, client, server []byte) {
 		}
 	}
 	if k := &c.theirs[s]; k.material == nil && len(other) == c.suite.SecretLen() {
-		*k = known{material: append([]byte(nil), other...)}
+		*k = known{suite: c.suite, material: append([]byte(nil), other...)}
 		c.untold = true
 	}
 }
@@ -141,7 +145,7 @@ func (c *Conn) renew() {
 	c.Out.anew()
 	if k := c.In.keys; k != nil {
 		c.theirs[stageHandshake] = known{}
-		c.theirs[c.In.stage] = known{append([]byte(nil), k.Material()...), c.In.number, false}
+		c.theirs[c.In.stage] = known{k.Suite(), append([]byte(nil), k.Material()...), c.In.number, false}
 	}
 	for s := range c.theirs {
 		c.theirs[s].told = false

@@ -19,9 +19,11 @@ type keyring struct {
 	number  uint64
 	proven  bool // the last record was opened, or number is certain
 	ready   [stages]candidate
-	passed  uint64 // protected records that went by since the stage before ended
-	misses  int    // records that were not opened since one was
-	message int    // bytes still to come of a handshake message that straddles records
+	passed  uint64  // protected records that went by since the stage before ended
+	misses  int     // records that were not opened since one was
+	head    [4]byte // of the handshake message that is passing: type, length(3)
+	had     int     // bytes of head that were there
+	message int     // bytes still to come behind it
 }
 
 // A candidate is a set of keys that were not in use yet, and where its records are looked
@@ -160,7 +162,7 @@ func (k *keyring) use(o *Opener, s stage, number uint64) {
 	for i := range s + 1 {
 		k.ready[i] = candidate{}
 	}
-	k.message, k.passed = 0, 0
+	k.had, k.passed = 0, 0
 	o.ring.clear()
 	k.prove()
 }
@@ -168,7 +170,7 @@ func (k *keyring) use(o *Opener, s stage, number uint64) {
 // follow takes the keys behind a KeyUpdate.
 func (k *keyring) follow(o *Opener, next *Keys) {
 	k.before, k.current, k.number = k.current, next, 0
-	k.message = 0
+	k.had = 0
 	o.ring.clear()
 }
 
@@ -181,11 +183,12 @@ func (k *keyring) miss() {
 	k.proven = false
 }
 
-// pass notes that a protected record went by.
+// pass notes that a protected record went by. Where it was not tried, with its nonce in two
+// segments or some of it sent before, the number of the next one is as certain as ever.
 func (k *keyring) pass() {
 	k.passed++
 	k.number++
-	k.miss()
+	k.had = 0 // what it held of a message is not known
 }
 
 // sure says whether a record can be opened of which only the beginning is there: then
@@ -206,33 +209,39 @@ func (k *keyring) change(o *Opener) {
 }
 
 // handshake follows the messages of an opened record of the handshake, or of a part of
-// it, whose end changes the keys (RFC 8446 sections 4.4.4 and 4.6.3).
+// it, whose end changes the keys (RFC 8446 sections 4.4.4 and 4.6.3). Messages straddle
+// records as they like (section 5.1).
 func (k *keyring) handshake(o *Opener, b []byte) {
 	const finished, keyUpdate = 20, 24
 	if !k.current.suite.tls13 {
 		return
 	}
 	for len(b) > 0 {
-		if k.message > 0 {
-			n := min(k.message, len(b))
-			k.message -= n
-			b = b[n:]
-			continue
+		if had := k.had; had < len(k.head) {
+			k.had += copy(k.head[had:], b)
+			b = b[k.had-had:]
+			if k.had < len(k.head) {
+				return
+			}
+			k.message = int(k.head[1])<<16 | int(k.head[2])<<8 | int(k.head[3])
 		}
-		if len(b) < 4 {
+		n := min(k.message, len(b))
+		k.message -= n
+		b = b[n:]
+		if k.message > 0 {
 			return
 		}
+		k.had = 0
 		switch {
-		case b[0] == finished && k.stage == stageHandshake:
+		case k.head[0] == finished && k.stage == stageHandshake:
 			k.end(o)
 			return
-		case b[0] == keyUpdate && k.stage == stageTraffic:
+		case k.head[0] == keyUpdate && k.stage == stageTraffic:
 			if next, err := k.current.Next(); err == nil {
 				k.follow(o, next)
 			}
 			return
 		}
-		k.message = 4 + int(b[1])<<16 + int(b[2])<<8 + int(b[3])
 	}
 }
 

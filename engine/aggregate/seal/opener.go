@@ -225,7 +225,7 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 	case w.deaf:
 	case o.rest <= len(p):
 		return o.record(w, seq, p, had)
-	case o.keys.sure(o) && o.room.fits(p, had, size, o.keys.current):
+	case o.keys.sure(o) && o.keys.current.fits(o.head, had, p):
 		return o.beginPart(w, p, had)
 	}
 	return o.plain(w, p, true)
@@ -275,6 +275,7 @@ func (o *Opener) record(w *writer, seq seqnum.Value, p []byte, had int) int {
 	}
 	inner, ok := o.keys.open(o, record)
 	if !ok {
+		o.keys.miss()
 		return o.plain(w, p, had == 0)
 	}
 	o.rest, o.lost = 0, false
@@ -420,7 +421,7 @@ func (o *Opener) again(w *writer, seq seqnum.Value, p []byte) {
 			inner, ok = o.room.open(k, p[:n], o.far.number)
 		}
 		if !ok {
-			o.far.position = had
+			o.far.position, w.deaf = had, true
 			return
 		}
 		o.write(w, p[:n], inner, n == len(p))

@@ -69,7 +69,7 @@ func (t *Table) Flow(now time.Duration, key *parsers.FlowKey) *Conn {
 // Drop says that the flow that is sent is not known any more: to the peer, if it comes
 // again, it is a new one.
 func (c *Conn) Drop() {
-	c.sending = false
+	c.sending, c.used = false, c.table.now
 	c.Out.anew()
 	c.table.release(c)
 }
@@ -113,17 +113,28 @@ func (t *Table) expire() {
 	}
 }
 
-// release forgets a connection that neither end has a use for.
+// release forgets a connection that neither end has a use for. What was said is kept, as
+// long as any connection: frames that refer to it may be on their way.
 func (t *Table) release(c *Conn) {
-	if !c.sending && !c.receiving {
+	switch {
+	case c.sending || c.receiving:
+	case c.said[stageHandshake].material != nil || c.said[stageTraffic].material != nil:
+		c.clear()
+	default:
 		t.remove(c)
 	}
 }
 
-func (t *Table) remove(c *Conn) {
+// clear forgets all secrets but what was said.
+func (c *Conn) clear() {
 	c.Out.Clear()
 	c.In.Clear()
 	c.forget()
+	c.closed = false
+}
+
+func (t *Table) remove(c *Conn) {
+	c.clear()
 	c.unsay()
 	delete(t.conns, c.key)
 	last := t.all[len(t.all)-1]
@@ -199,8 +210,9 @@ func (t *Table) Passed(key *parsers.FlowKey, flags uint8, _ uint32, payload []by
 // Forget says that the peer has given the context of a flow to another.
 func (t *Table) Forget(key *parsers.FlowKey) {
 	if c := t.received(key); c != nil {
-		c.receiving = false
+		c.receiving, c.used = false, t.now
 		c.In.Clear()
+		c.Out.keys.unheard() // the peer may forget what it said
 		t.release(c)
 	}
 }

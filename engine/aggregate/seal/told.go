@@ -10,12 +10,15 @@ import (
 //
 // Of what the receiver told itself there is but the flags (engine/wire/SPEC.md section 10.2).
 const (
-	tellReverse = 1  // the material is of the flow's other direction, for the receiver to open it
-	tellFirst   = 2  // what was told of the flow's own direction before is void
-	tellClient  = 4  // the flow is the client's direction
-	tellTraffic = 8  // the material is of the traffic, and not of the handshake
-	tellAgain   = 16 // the material is what the receiver told of this direction
-	tellFlags   = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain
+	tellReverse = 1 // the material is of the flow's other direction, for the receiver to open it
+	tellFirst   = 2 // what was told of the flow's own direction before is void
+	tellClient  = 4 // the flow is the client's direction
+	tellTraffic = 8 // the material is of the traffic, and not of the handshake
+	// tellAgain says that the material is what the receiver told of this direction; with
+	// tellReverse, that the sender keeps it for being told so. Frames cross, so that it is
+	// the first of a stage, and no other that takes its place.
+	tellAgain = 16
+	tellFlags = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain
 
 	// maxTold is how many keys of a direction can be told one behind the other: one
 	// for each stage, and one more where KeyUpdates were not seen.
@@ -24,13 +27,14 @@ const (
 
 // known is material of one stage that the far end may have to be told.
 type known struct {
+	suite    Suite
 	material []byte // owned; nil for none
 	near     uint64 // a record's number, not long ago
 	told     bool   // since the epoch began
 }
 
-// saidBefore is material that the far end was told since the epoch began, by which it may
-// say the same.
+// saidBefore is the first material of a stage that the far end was told since the epoch
+// began, by which it may say the same.
 type saidBefore struct {
 	suite    Suite
 	material []byte // owned; nil for none
@@ -82,9 +86,12 @@ func (c *Conn) Secrets() []byte {
 			k := &c.theirs[s]
 			if k.material != nil && !k.told && !c.In.has {
 				k.told = true
-				b = appendEntry(b, c.flags(stage(s))|tellReverse, c.suite, k.near, k.material)
-				clear(c.said[s].material)
-				c.said[s] = saidBefore{c.suite, append(c.said[s].material[:0], k.material...)}
+				f := c.flags(stage(s)) | tellReverse
+				if c.said[s].material == nil {
+					f |= tellAgain
+					c.said[s] = saidBefore{k.suite, append([]byte(nil), k.material...)}
+				}
+				b = appendEntry(b, f, k.suite, k.near, k.material)
 			}
 		}
 	}
@@ -99,13 +106,12 @@ func (c *Conn) take(r *reader) {
 		s = stageTraffic
 	}
 	suite, near, material := c.said[s].suite, uint64(0), c.said[s].material
-	if flags&tellAgain == 0 {
+	if flags&(tellAgain|tellReverse) != tellAgain {
 		suite = Suite(r.uint16())
 		near = r.uvarint()
 		material = r.bytes(int(r.byte()))
 	}
-	r.check(flags&^byte(tellFlags) == 0 && flags&tellClient != 0 != c.fromClient)
-	if r.check(flags&(tellAgain|tellReverse) != tellAgain|tellReverse); r.bad {
+	if r.check(flags&^byte(tellFlags) == 0 && flags&tellClient != 0 != c.fromClient); r.bad {
 		return
 	}
 	keys, err := NewKeys(suite, material)
@@ -116,7 +122,7 @@ func (c *Conn) take(r *reader) {
 	c.suite = suite
 	if flags&tellReverse != 0 {
 		if c.opens() && c.trusted() {
-			keys.heard = true
+			keys.heard = flags&tellAgain != 0
 			c.Out.keys.learn(s, keys, near, true)
 		}
 		return

@@ -94,6 +94,9 @@ func (r *room) clear() {
 
 // open opens a record; the plaintext is borrowed until the next call.
 func (r *room) open(k *Keys, record []byte, number uint64) ([]byte, bool) {
+	if !k.begins(record) {
+		return nil, false
+	}
 	inner, ok := k.Open(r.inner[:0], record, number)
 	if !ok {
 		return nil, false
@@ -107,8 +110,18 @@ func (r *room) open(k *Keys, record []byte, number uint64) ([]byte, bool) {
 	return inner, len(inner) <= maxInner
 }
 
-// fits says whether the beginning of a record, of which had bytes were there before p, is
-// long enough to be opened, and the record for what it needs.
-func (r *room) fits(p []byte, had, size int, k *Keys) bool {
-	return had+len(p) >= HeadLen+k.NonceLen() && size >= k.NonceLen()+TagLen
+// fits says whether a record that has bytes of its head and then p can be opened before
+// its end is there: p is long enough for its nonce, and the Sealer makes such records.
+func (k *Keys) fits(head [HeadLen]byte, had int, p []byte) bool {
+	size := int(binary.BigEndian.Uint16(head[3:])) - k.NonceLen() - TagLen
+	return had+len(p) >= HeadLen+k.NonceLen() && size >= 0 && size <= maxInner && k.begins(head[:])
+}
+
+// begins says whether a record begins as those that the Sealer makes. Another type or
+// version is protected as well, but nobody writes it.
+func (k *Keys) begins(record []byte) bool {
+	if k.suite.tls13 && record[0] != applicationData {
+		return false
+	}
+	return [3]byte(record) == recordHead(record[0])
 }
