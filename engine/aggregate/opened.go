@@ -66,20 +66,26 @@ func (m *Merger) scan(f *flow) (payload []byte, opened bool) {
 		}
 	}
 	m.spans = f.stream.Scan(m.cfg.Registry, seg, m.spans[:0])
-	if f.records == nil && f.stream.Protocol() == m.tls {
-		m.countUnnamed()
+	if f.stream.Protocol() == m.tls {
+		m.countCarried(f)
 	}
 	return payload, false
 }
 
-// countUnnamed counts the protected records that begin in the segment at hand, of a server
-// whose connections are not to be opened.
-func (m *Merger) countUnnamed() {
+// countCarried counts the protected records that begin in the segment at hand, of a server
+// whose connections are not to be opened or of a connection whose records are not found.
+func (m *Merger) countCarried(f *flow) {
+	records := uint64(0)
 	for i := range m.spans {
 		if s := &m.spans[i]; s.Encrypted && s.At == 0 && s.Protocol == m.tls {
-			m.stats.TLS.Carried[seal.CarriedUnnamed]++
+			records++
 		}
 	}
+	if f.records != nil {
+		f.records.conn.Passed(records)
+		return
+	}
+	m.stats.TLS.Carried[seal.CarriedUnnamed] += records
 }
 
 // open opens a payload, where it can be, into m.opened. m.spans are those of what it
@@ -96,6 +102,9 @@ func (m *Merger) open(r *tlsRecords, payload []byte) (b []byte, ok bool) {
 	b = m.opened
 	if !ok {
 		b = payload
+	}
+	if !ok && r.conn.Out.Lost() { // nobody knows what it is, so it may be another protocol
+		return b, false
 	}
 	at := 0
 	for i := range m.pieces {

@@ -174,15 +174,22 @@ func (c *Conn) count(n int) {
 	}
 }
 
-// carried counts a protected record that was not opened.
-func (c *Conn) carried() {
-	s := c.table.stats
+// carried counts protected records that were not opened.
+func (c *Conn) carried(records uint64) {
+	why := CarriedSecrets
 	switch {
 	case c.suite != 0 && !c.suite.Known():
-		s.Carried[CarriedSuite]++
+		why = CarriedSuite
 	case c.Out.keys.any():
-		s.Carried[CarriedMismatch]++
-	default:
-		s.Carried[CarriedSecrets]++
+		why = CarriedMismatch
+	}
+	c.table.stats.Carried[why] += records
+}
+
+// Passed counts protected records that somebody else has found in a segment, while it is
+// not known here where records begin.
+func (c *Conn) Passed(records uint64) {
+	if c.Out.lost {
+		c.carried(records)
 	}
 }

@@ -92,6 +92,10 @@ func (o *Opener) anew() {
 	o.keys.unheard()
 }
 
+// Lost says whether it is not known where records begin, nor whether the stream has any:
+// its beginning was not seen, or bytes are missing.
+func (o *Opener) Lost() bool { return o.lost }
+
 // Clear forgets the connection's keys and its bytes.
 func (o *Opener) Clear() {
 	o.keys.clear()
@@ -257,7 +261,7 @@ func (o *Opener) plain(w *writer, p []byte, start bool) int {
 	case o.protected(o.kind):
 		o.Missed = true
 		o.keys.pass()
-		o.conn.carried()
+		o.conn.carried(1)
 	case o.kind == changeCipherSpec && !o.conn.suite.TLS13():
 		o.changed = true
 		o.keys.change(o)
