@@ -29,7 +29,6 @@ type told struct {
 // payloads in the order in which they were opened. The zero value has no keys.
 type Sealer struct {
 	position
-	has   bool   // something was told since the epoch or the connection began
 	told  []told // by the number under which the peer told them
 	keys  *Keys  // nil where there are none
 	stage stage  // of keys

@@ -2,6 +2,7 @@ package seal
 
 import (
 	"encoding/binary"
+	"slices"
 )
 
 // What one end tells the other of a connection's secrets is a list of entries:
@@ -84,7 +85,7 @@ func (c *Conn) Secrets() []byte {
 		c.untold = false
 		for s := range c.theirs {
 			k := &c.theirs[s]
-			if k.material != nil && !k.told && !c.In.has {
+			if k.material != nil && !k.told && !c.In.knows(stage(s)) {
 				k.told = true
 				f := c.flags(stage(s)) | tellReverse
 				if c.said[s].material == nil {
@@ -96,6 +97,12 @@ func (c *Conn) Secrets() []byte {
 		}
 	}
 	return b
+}
+
+// knows says whether the peer told keys of a stage or of a later one, and so needs none
+// of the stage.
+func (s *Sealer) knows(of stage) bool {
+	return slices.ContainsFunc(s.told, func(t told) bool { return t.stage >= of })
 }
 
 // take takes in an entry, of which the peer's flow is the one that is received here.
@@ -130,7 +137,6 @@ func (c *Conn) take(r *reader) {
 	if flags&tellFirst != 0 {
 		c.In.Clear()
 	}
-	c.In.has = true
 	c.In.told = append(c.In.told, told{keys, s})
 	r.check(len(c.In.told) <= maxTold)
 }
