@@ -203,6 +203,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"report":    role(reportTelemetry),
 	"fetch":     role(fetch),
 	"relay":     role(relay),
+	"proxied":   role(plainServer),
 	"odd":       role(sendOdd),
 	"connect":   role(connectMany),
 	"refused":   role(dialRefused),

@@ -13,7 +13,7 @@ import (
 // rabbitmq starts RabbitMQ, which also speaks STOMP. What it writes is in the
 // lab's folder. It is one process, and so is Erlang's port mapper, which it would
 // otherwise start to stay: the test ends both. The lines are more of its configuration.
-func (s *site) rabbitmq(lines ...string) {
+func (s *site) rabbitmq(lines ...string) *process {
 	const server = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in the path becomes another user
 	l := s.lan.lab
 	l.t.Helper()
@@ -51,14 +51,15 @@ func (s *site) rabbitmq(lines ...string) {
 		"RABBITMQ_PID_FILE="+dir+"/pid",
 		"RABBITMQ_ALLOW_INPUT=1", "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-noinput", // in the place of the script
 	)
-	start := func(program string, ports ...int) {
+	start := func(program string, ports ...int) *process {
 		cmd := s.lan.command(program)
 		cmd.Env, cmd.Dir = env, dir
-		launch(l.t, filepath.Base(program), cmd)
+		p := launch(l.t, filepath.Base(program), cmd)
 		s.listening(ports...)
+		return p
 	}
 	start("epmd", 4369)
-	start(server, 5672, 61613)
+	return start(server, 5672, 61613)
 }
 
 // RabbitMQ, once for both protocols.
