@@ -3,8 +3,8 @@
 //
 //   LD_PRELOAD=/usr/lib/libsheafkeylog.so SSLKEYLOGFILE=/run/sheaf-keys/log mosquitto
 //
-// It sets OpenSSL's own callback for that on a context when a connection is made of it. A
-// program that has set one of its own keeps it. OpenSSL calls it when it begins to use a
+// It sets OpenSSL's own callback for that on a context when a connection is made of it, and
+// calls the one that the program has set, if any. OpenSSL calls it when it begins to use a
 // secret: a line is in the file before what it protects is written to the socket.
 //
 // For each line the file is opened, written to by one system call, and closed: about 10 us
@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,24 +37,6 @@ __attribute__((constructor)) static void begin(void)
 	const char *p = secure_getenv("SSLKEYLOGFILE");
 	if (p && strlen(p) < sizeof path)
 		strcpy(path, p);
-}
-
-// Appends a line, unless others may read the file. Nothing waits: not for the reader of a
-// pipe either.
-static void append(const SSL *ssl, const char *line)
-{
-	(void)ssl;
-	int before = errno;
-	struct stat s;
-	struct iovec whole[2] = {{(void *)line, strlen(line)}, {"\n", 1}};
-	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	if (fd >= 0) {
-		if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && !(s.st_mode & S_IRWXO))
-			while (writev(fd, whole, 2) < 0 && errno == EINTR)
-				;
-		close(fd);
-	}
-	errno = before;
 }
 
 // The function of that name in a loaded library and what it depends on.
@@ -94,16 +77,97 @@ static void *next(const char *name, const void *caller, const void *own)
 	return f == own ? NULL : f;
 }
 
-SSL *SSL_new(SSL_CTX *ctx)
+// Appends a line, unless others may read the file. Nothing waits: not for the reader of a
+// pipe either.
+static void append(const char *line)
 {
-	const void *caller = __builtin_return_address(0), *own = (void *)SSL_new;
-	SSL *(*real)(SSL_CTX *);
+	struct stat s;
+	struct iovec whole[2] = {{(void *)line, strlen(line)}, {"\n", 1}};
+	int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	if (fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && !(s.st_mode & S_IRWXO))
+		while (writev(fd, whole, 2) < 0 && errno == EINTR)
+			;
+	close(fd);
+}
+
+// The contexts for which the program had a callback of its own, HAProxy's for one. A
+// context that was freed may stay: one that is made at its address begins without a
+// callback, so that it comes through SSL_new before anybody looks for it here.
+static struct { const SSL_CTX *ctx; keylog_cb cb; } others[64];
+static size_t count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static keylog_cb other(const SSL_CTX *ctx)
+{
+	keylog_cb cb = NULL;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < count; i++)
+		if (others[i].ctx == ctx)
+			cb = others[i].cb;
+	pthread_mutex_unlock(&lock);
+	return cb;
+}
+
+// Says what the program's callback is, or that it has none. False where there is no room:
+// then it keeps its own alone.
+static int keep(const SSL_CTX *ctx, keylog_cb cb)
+{
+	size_t i = 0;
+	pthread_mutex_lock(&lock);
+	while (i < count && others[i].ctx != ctx)
+		i++;
+	int ok = i < count || !cb || count < sizeof others / sizeof *others;
+	if (ok && (i < count || cb)) {
+		others[i].ctx = ctx, others[i].cb = cb;
+		count += i == count;
+	}
+	pthread_mutex_unlock(&lock);
+	return ok;
+}
+
+static void log_line(const SSL *ssl, const char *line)
+{
+	int before = errno;
+	append(line);
+	SSL_CTX *(*context)(const SSL *);
+	*(void **)&context = next("SSL_get_SSL_CTX", __builtin_return_address(0), NULL);
+	keylog_cb cb = context ? other(context(ssl)) : NULL;
+	errno = before;
+	if (cb)
+		cb(ssl, line);
+}
+
+// Has a context write the key log.
+static void watch(SSL_CTX *ctx, const void *caller)
+{
 	keylog_cb (*get)(const SSL_CTX *);
 	void (*set)(SSL_CTX *, keylog_cb);
-	*(void **)&real = next("SSL_new", caller, own);
-	*(void **)&get = next("SSL_CTX_get_keylog_callback", caller, own);
-	*(void **)&set = next("SSL_CTX_set_keylog_callback", caller, own);
-	if (ctx && *path && get && set && !get(ctx))
-		set(ctx, append);
+	*(void **)&get = next("SSL_CTX_get_keylog_callback", caller, NULL);
+	*(void **)&set = next("SSL_CTX_set_keylog_callback", caller, NULL);
+	if (!ctx || !*path || !get || !set)
+		return;
+	keylog_cb cb = get(ctx);
+	if (cb != log_line && keep(ctx, cb))
+		set(ctx, log_line);
+}
+
+SSL *SSL_new(SSL_CTX *ctx)
+{
+	const void *caller = __builtin_return_address(0);
+	SSL *(*real)(SSL_CTX *);
+	*(void **)&real = next("SSL_new", caller, (void *)SSL_new);
+	watch(ctx, caller);
 	return real ? real(ctx) : NULL;
+}
+
+// A server with several certificates takes another context once it knows the name.
+SSL_CTX *SSL_set_SSL_CTX(SSL *ssl, SSL_CTX *ctx)
+{
+	const void *caller = __builtin_return_address(0);
+	SSL_CTX *(*real)(SSL *, SSL_CTX *);
+	*(void **)&real = next("SSL_set_SSL_CTX", caller, (void *)SSL_set_SSL_CTX);
+	watch(ctx, caller);
+	return real ? real(ssl, ctx) : NULL;
 }
