@@ -79,6 +79,9 @@ func (x *Expander) expand(f wire.Frame) error {
 		start = end
 	}
 	x.merger.learn(x.decoder)
+	if t := x.merger.cfg.TLS; t != nil {
+		t.Acknowledged(x.decoder.Acked())
+	}
 	return nil
 }
 

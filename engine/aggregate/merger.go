@@ -36,6 +36,7 @@ type Merger struct {
 	plain   []byte       // scratch: a payload without its masks
 	opened  []byte       // scratch: what is in the records of a payload
 	pieces  []seal.Piece // of opened
+	ticket  [2]int       // where one is in the payload at hand, and ends; 0 for none
 	tls     parsers.ProtocolID
 	reuse   []codec.CID
 	control []byte
@@ -237,6 +238,10 @@ func (m *Merger) appendFrame(dst []byte, now time.Duration) []byte {
 	m.control, m.bodies = r.Control, r.Literals
 	literals, coding := m.literals.compress(r.Literals)
 	dst = wire.AppendFrame(dst, wire.Frame{Digest: p.digest, Control: r.Control, Literals: literals, Coding: coding})
+
+	if m.cfg.TLS != nil {
+		m.cfg.TLS.Written(m.encoder.Written())
+	}
 
 	s := &m.stats
 	s.Frames++

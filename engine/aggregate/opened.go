@@ -107,6 +107,7 @@ func (m *Merger) open(r *tlsRecords, payload []byte) (b []byte, ok bool) {
 		return b, false
 	}
 	at := 0
+	m.ticket = [2]int{}
 	for i := range m.pieces {
 		p := &m.pieces[i]
 		if !ok { // then all of them are plain, one behind the other
@@ -118,16 +119,40 @@ func (m *Merger) open(r *tlsRecords, payload []byte) (b []byte, ok bool) {
 	if rest := len(b) - at; rest > 0 && at > 0 {
 		m.spans = append(m.spans, parsers.OpaqueSpan(rest))
 	}
+	if !ok && m.ticket[1] > 0 {
+		return m.named(b)
+	}
 	return b, ok
+}
+
+// named puts the name of the ticket that is in a payload in its place, where the peer knows
+// it by name.
+func (m *Merger) named(payload []byte) (b []byte, ok bool) {
+	at, end := m.ticket[0], m.ticket[1]
+	if m.opened, ok = m.cfg.TLS.AppendTicket(m.opened[:0], payload, at, end); !ok {
+		return payload, false
+	}
+	m.spans[0].Len += seal.TicketPrefix
+	m.spans[0].Body += seal.TicketPrefix
+	for i, seen := 0, -seal.TicketPrefix; i < len(m.spans); i++ {
+		if s := &m.spans[i]; seen+s.Len > at {
+			s.Len += seal.TicketNamed - (end - at)
+			s.Body = s.Len
+			break
+		}
+		seen += m.spans[i].Len
+	}
+	return m.opened, true
 }
 
 // piece appends the spans of a piece of b, of which the first has what leads to it.
 func (m *Merger) piece(r *tlsRecords, p *seal.Piece, b []byte) {
-	prefix, b := p.At-p.From, b[p.At:p.To]
+	prefix, at, b := p.At-p.From, p.At, b[p.At:p.To]
 	first := len(m.spans)
 	messages := p.Type == uint8(tls.Handshake) && !p.Protected && !r.conn.Out.Again
 	if head := min(tls.HeadLen, len(b)); messages && p.Plain && p.Start {
 		prefix += head
+		at += head
 		b = b[head:]
 	}
 	switch {
@@ -135,6 +160,9 @@ func (m *Merger) piece(r *tlsRecords, p *seal.Piece, b []byte) {
 		m.spans = append(m.spans, parsers.OpaqueSpan(len(b)))
 	case messages:
 		m.spans = r.messages.Cut(m.tls, b, m.spans)
+		if t := r.messages.Ticket; t[1] > 0 {
+			m.ticket = [2]int{at + t[0], at + t[1]}
+		}
 	case p.Plain || p.Type != uint8(tls.ApplicationData):
 		m.spans = append(m.spans, tls.RecordSpan(m.tls, p.Type, len(b), p.Protected, p.Start))
 	case r.conn.Out.Again:

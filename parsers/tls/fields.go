@@ -13,6 +13,10 @@ import "sheaf/parsers"
 // worse for it.
 type Dissector struct {
 	TLS13 bool // tickets have the form of TLS 1.3
+	// Ticket is where the last Cut found a ticket with which a client resumes a session,
+	// from its first byte to its end, of the bytes that it was given; 0 and 0 where it
+	// found none that is whole.
+	Ticket [2]int
 
 	message byte   // its type
 	left    int    // bytes of it behind its head still to come
@@ -127,14 +131,20 @@ var steps = [numFields]step{
 	fieldScheme:       {fieldSignature, said2},
 }
 
+const ageLen = 4 // behind a ticket's identity, RFC 8446 section 4.2.11
+
 const handshakeHead = 4 // type(1) length(3), RFC 8446 section 4
 
 // Cut appends the spans of the next bytes of the messages to dst. id is TLS's number.
 func (d *Dissector) Cut(id parsers.ProtocolID, b []byte, dst []parsers.Span) []parsers.Span {
-	first := len(dst)
+	first, all := len(dst), len(b)
+	d.Ticket = [2]int{}
 	for len(b) > 0 {
 		for d.rest == 0 {
 			d.next()
+			if at := all - len(b); d.field == fieldIdentity && d.rest > ageLen && d.rest <= len(b) {
+				d.Ticket = [2]int{at, at + d.rest - ageLen}
+			}
 		}
 		if d.at == 0 {
 			d.message, d.index = b[0], 0
@@ -218,7 +228,7 @@ func (d *Dissector) enter(s step) {
 		s.bytes = int(d.number & 0xffff)
 	}
 	if s.field == fieldIdentity {
-		s.bytes += 4 // its age
+		s.bytes += ageLen
 	}
 	if d.ext > 0 {
 		s.bytes = min(s.bytes, d.ext)

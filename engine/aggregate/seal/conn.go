@@ -28,6 +28,7 @@ type Conn struct {
 	theirs                     [stages]known
 	said                       [stages]saidBefore
 	untold                     bool // some of theirs may have to be told
+	certificates               bool // the server asks the client for one
 	complete                   bool // nothing more can be learnt of the secrets
 	asked                      int
 	counted                    bool // among the connections that were opened
@@ -83,6 +84,7 @@ func (c *Conn) forget() {
 		clear(c.theirs[i].material)
 	}
 	c.theirs = [stages]known{}
+	c.certificates = false
 	c.hasRandom, c.hasServerRandom, c.suite, c.untold, c.complete, c.asked, c.counted, c.refused = false, false, 0, false, false, 0, false, false
 }
 

@@ -17,6 +17,7 @@ const (
 	itemNumber = 4 // the number of the record that follows, as a varint, and how much of it went before
 	itemStage  = 5 // which of the keys told are the ones from here on
 	itemUpdate = 6 // the keys that follow those in use (RFC 8446 section 7.2)
+	itemTicket = 7 // a ticket that the receiver sent, by its name(12)
 	// From changeCipherSpec to heartbeat: a whole record whose content is of that type.
 
 	itemKind = 0x1f // the marker's bits that say which item it is

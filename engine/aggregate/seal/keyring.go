@@ -91,7 +91,7 @@ func (k *keyring) open(o *Opener, record []byte) (inner []byte, ok bool) {
 	}
 	for s := stageHandshake; s < stages; s++ {
 		c := &k.ready[s]
-		if c.keys == nil || c.through() && k.misses > maxMisses {
+		if c.keys == nil || c.through() && k.misses > maxMisses || s == stageHandshake && !o.worth {
 			continue
 		}
 		if n, ok := c.find(record, k.passed, o.counted); ok {
@@ -212,7 +212,7 @@ func (k *keyring) change(o *Opener) {
 // it, whose end changes the keys (RFC 8446 sections 4.4.4 and 4.6.3). Messages straddle
 // records as they like (section 5.1).
 func (k *keyring) handshake(o *Opener, b []byte) {
-	const finished, keyUpdate = 20, 24
+	const certificateRequest, finished, keyUpdate = 13, 20, 24
 	if !k.current.suite.tls13 {
 		return
 	}
@@ -233,6 +233,8 @@ func (k *keyring) handshake(o *Opener, b []byte) {
 		}
 		k.had = 0
 		switch {
+		case k.head[0] == certificateRequest:
+			o.conn.certificates = true
 		case k.head[0] == finished && k.stage == stageHandshake:
 			k.end(o)
 			return

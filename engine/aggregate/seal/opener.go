@@ -52,7 +52,8 @@ type Opener struct {
 	keys    keyring
 	far     far
 	opened  bool // something of the segment at hand was
-	secrets []byte
+	worth   bool // what is left of a handshake's flight is long enough to open it
+	secrets entries
 }
 
 // far is what the Opener knows of the Sealer at the far end.
@@ -72,6 +73,11 @@ const (
 	// connection's records: those of NATS have one, SMTP and IMAP a handful.
 	maxEarly = 32
 
+	// minFlight is how long the end of a segment with records of the handshake has to
+	// be for them to be opened, in bytes, unless they go on in the next. Below there is
+	// no certificate: what is remembered would save less than the secret takes.
+	minFlight = 256
+
 	// maxTrials bounds how many places of a segment are looked at for the beginning of
 	// a record, where it is not known: wrong ones are one in 2^24.
 	maxTrials = 4
@@ -86,8 +92,8 @@ func (o *Opener) restart(first seqnum.Value) {
 // anew has the far end told all that it needs, which knows nothing.
 func (o *Opener) anew() {
 	o.far = far{}
-	clear(o.secrets)
-	o.secrets = o.secrets[:0]
+	clear(o.secrets.b)
+	o.secrets = entries{}
 	o.inside = false // its bytes so far are not at the far end
 	o.keys.unheard()
 }
@@ -100,7 +106,7 @@ func (o *Opener) Lost() bool { return o.lost }
 func (o *Opener) Clear() {
 	o.keys.clear()
 	clear(o.part.inner[:cap(o.part.inner)])
-	clear(o.secrets)
+	clear(o.secrets.b)
 	*o = Opener{conn: o.conn, room: o.room}
 }
 
@@ -200,6 +206,22 @@ func parseHead(b []byte) (kind byte, size int, ok bool) {
 	return b[0], size, ok
 }
 
+// wholeRecords says whether p ends with a record, the first of which has so many bytes left.
+func wholeRecords(p []byte, rest int) bool {
+	for rest < len(p) {
+		p = p[rest:]
+		if len(p) < HeadLen {
+			return false
+		}
+		_, size, ok := parseHead(p)
+		if !ok {
+			return false
+		}
+		rest = HeadLen + size
+	}
+	return rest == len(p)
+}
+
 // protected says whether records of a type are, here in the stream: in TLS 1.3 those of
 // application data, in 1.2 all behind a ChangeCipherSpec.
 func (o *Opener) protected(kind byte) bool {
@@ -225,6 +247,7 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 		return o.plain(w, p, true)
 	}
 	o.conn.ask()
+	o.worth = len(p) >= minFlight || !wholeRecords(p, o.rest)
 	switch {
 	case w.deaf:
 	case o.rest <= len(p):
@@ -361,9 +384,13 @@ func (o *Opener) learn(kind byte, inner []byte) {
 		kind, inner = content(inner)
 	}
 	o.conn.count(len(inner))
-	if kind == handshake {
-		o.keys.handshake(o, inner)
+	if kind != handshake {
+		return
 	}
+	if o.keys.stage == stageTraffic && o.keys.current.suite.tls13 {
+		ticketsIn(inner, o.room.tickets.send)
+	}
+	o.keys.handshake(o, inner)
 }
 
 // content returns the type and the content of what a record of TLS 1.3 holds, where

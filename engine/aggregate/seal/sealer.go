@@ -80,6 +80,8 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 			s.take(&r)
 		case kind == itemUpdate && m == itemUpdate:
 			s.update(&r)
+		case kind == itemTicket && m == itemTicket:
+			dst = s.ticket(dst, &r)
 		default:
 			r.bad = true
 		}
@@ -91,6 +93,25 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 		s.position = *before
 	}
 	return dst, nil
+}
+
+// ticket appends a ticket that this end sent.
+func (s *Sealer) ticket(dst []byte, r *reader) []byte {
+	var name ticketName
+	copy(name[:], r.bytes(len(name)))
+	t := s.room.tickets.sent[name]
+	if t == nil {
+		r.bad = true
+		return dst
+	}
+	return append(dst, t.bytes...)
+}
+
+// learn takes in what a sealed record had.
+func (s *Sealer) learn(kind byte, content []byte) {
+	if kind == handshake && s.stage == stageTraffic && s.keys.suite.tls13 {
+		ticketsIn(content, s.room.tickets.receive)
+	}
 }
 
 // seek reads the number of the record that comes next.
@@ -149,6 +170,7 @@ func (s *Sealer) whole(dst []byte, r *reader, m byte) []byte {
 	}
 	inner := content
 	kind := m & itemKind
+	s.learn(kind, content)
 	if s.keys.suite.tls13 {
 		s.room.inner = appendInner(s.room.inner[:0], content, kind, padding)
 		inner, kind = s.room.inner, applicationData
@@ -256,6 +278,9 @@ func (s *Sealer) piece(dst []byte, r *reader, m byte) []byte {
 		dst = append(dst, p.tag[p.tagged:tagged]...)
 	}
 	if p.tagged = tagged; tagged == TagLen {
+		if s.keys.suite.tls13 {
+			s.learn(content(p.inner))
+		}
 		s.inside = false
 		s.number++
 	}

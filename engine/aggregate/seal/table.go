@@ -33,6 +33,7 @@ func NewTable(cfg Config, limit int) *Table {
 // stats from then on.
 func (t *Table) Begin(stats *Stats) {
 	t.stats = stats
+	t.room.tickets = tickets{}
 	for _, c := range t.all {
 		c.renew()
 	}
@@ -158,9 +159,9 @@ func (t *Table) Tell(key *parsers.FlowKey, secrets []byte) error {
 		return fmt.Errorf("%w: more connections than there may be", ErrOpened)
 	}
 	c.receiving = true
-	r := reader{b: secrets}
+	r, suite := reader{b: secrets}, Suite(0)
 	for len(r.b) > 0 && !r.bad {
-		c.take(&r)
+		c.take(&r, &suite)
 	}
 	if r.bad {
 		return fmt.Errorf("%w: secrets", ErrOpened)
@@ -171,17 +172,56 @@ func (t *Table) Tell(key *parsers.FlowKey, secrets []byte) error {
 // Seal appends the payload that a flow's segment had to dst, of the opened one. The error
 // matches ErrOpened.
 func (t *Table) Seal(dst []byte, key *parsers.FlowKey, _ uint32, opened []byte) ([]byte, error) {
-	c := t.received(key)
-	if c == nil {
-		return nil, fmt.Errorf("%w: no keys", ErrOpened)
-	}
 	from := len(dst)
-	dst, err := c.In.Seal(dst, opened)
-	if err == nil && hello(dst[from:]) {
-		c.hello(dst[from:])
+	if c := t.received(key); c != nil {
+		dst, err := c.In.Seal(dst, opened)
+		if err == nil && hello(dst[from:]) {
+			c.hello(dst[from:])
+		}
+		return dst, err
+	}
+	s := Sealer{room: &t.room} // a ticket may be all that there is
+	dst, err := s.Seal(dst, opened)
+	if err == nil {
+		t.Passed(key, 0, 0, dst[from:])
 	}
 	return dst, err
 }
+
+// Written says that what was opened since the last frame is in the frame of a number.
+func (t *Table) Written(frame uint64) { t.room.tickets.written(frame) }
+
+// Acknowledged says that a frame of the peer has been rebuilt, which it wrote when it had
+// rebuilt frames up to n.
+func (t *Table) Acknowledged(n uint64) { t.room.tickets.acknowledged(n) }
+
+// AppendTicket appends the opened payload of a segment to dst whose bytes from at to end
+// are a ticket, if the peer knows it: TicketPrefix bytes, those before the ticket,
+// TicketNamed bytes, and those behind it.
+func (t *Table) AppendTicket(dst, payload []byte, at, end int) (b []byte, ok bool) {
+	if at > 1<<16-1 || end-at < minTicket || end-at > maxTicket {
+		return dst, false
+	}
+	name := nameOf(payload[at:end])
+	if _, ok := t.room.tickets.received[name]; !ok {
+		return dst, false
+	}
+	w := writer{b: dst}
+	w.sized(itemPlain, at, false)
+	w.b = append(w.b, payload[:at]...)
+	w.item(itemTicket)
+	w.b = append(w.b, name[:]...)
+	w.item(itemPlain)
+	w.b = append(w.b, payload[end:]...)
+	return w.b, true
+}
+
+// What AppendTicket writes beside the payload's own bytes: before what is before the
+// ticket, and in place of it.
+const (
+	TicketPrefix = 3
+	TicketNamed  = 1 + len(ticketName{}) + 1
+)
 
 // Passed is told of a segment of a flow that was not sealed and begins like a handshake,
 // or that begins or ends a connection.

@@ -7,19 +7,20 @@ import (
 
 // What one end tells the other of a connection's secrets is a list of entries:
 //
-//	flags(1) suite(2) number(varint) length(1) material(length)
+//	flags(1) [suite(2)] [number(varint)] [material]
 //
-// Of what the receiver told itself there is but the flags (engine/wire/SPEC.md section 10.2).
+// The flags say what is there (engine/wire/SPEC.md section 10.2).
 const (
-	tellReverse = 1 // the material is of the flow's other direction, for the receiver to open it
+	tellReverse = 1 // the material is of the flow's other direction, for the receiver to open it; a number is there
 	tellFirst   = 2 // what was told of the flow's own direction before is void
 	tellClient  = 4 // the flow is the client's direction
 	tellTraffic = 8 // the material is of the traffic, and not of the handshake
-	// tellAgain says that the material is what the receiver told of this direction; with
-	// tellReverse, that the sender keeps it for being told so. Frames cross, so that it is
-	// the first of a stage, and no other that takes its place.
+	// tellAgain says that the material is what the receiver told of this direction, and is
+	// not there; with tellReverse, that the sender keeps it for being told so. Frames cross,
+	// so that it is the first of a stage, and no other that takes its place.
 	tellAgain = 16
-	tellFlags = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain
+	tellSuite = 32 // a suite is there; else it is that of the entry before
+	tellFlags = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain | tellSuite
 
 	// maxTold is how many keys of a direction can be told one behind the other: one
 	// for each stage, and one more where KeyUpdates were not seen.
@@ -41,13 +42,26 @@ type saidBefore struct {
 	material []byte // owned; nil for none
 }
 
-// appendEntry appends what tells of some material.
-func appendEntry(dst []byte, flags byte, s Suite, near uint64, material []byte) []byte {
-	dst = append(dst, flags)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(s))
-	dst = binary.AppendUvarint(dst, near)
-	dst = append(dst, byte(len(material)))
-	return append(dst, material...)
+// entries are a list of them being written.
+type entries struct {
+	b     []byte
+	suite Suite // of the last entry that has one
+}
+
+// add appends what tells of some material.
+func (t *entries) add(flags byte, s Suite, near uint64, material []byte) {
+	if s != t.suite {
+		flags |= tellSuite
+	}
+	t.b = append(t.b, flags)
+	if s != t.suite {
+		t.b = binary.BigEndian.AppendUint16(t.b, uint16(s))
+		t.suite = s
+	}
+	if flags&tellReverse != 0 {
+		t.b = binary.AppendUvarint(t.b, near)
+	}
+	t.b = append(t.b, material...)
 }
 
 // flags returns those of an entry about material of a stage.
@@ -69,34 +83,34 @@ func (o *Opener) tell(k *Keys) {
 		o.far.told, o.far.next = true, 0
 	}
 	if k.heard {
-		o.secrets = append(o.secrets, f|tellAgain)
+		o.secrets.b = append(o.secrets.b, f|tellAgain)
 		return
 	}
-	o.secrets = appendEntry(o.secrets, f, k.suite.number, 0, k.Material())
+	o.secrets.add(f, k.suite.number, 0, k.Material())
 }
 
 // Secrets returns what the far end is to be told with the flow's segment that was opened
 // last, or with any that is not, before it; nil for nothing. It is the caller's, who
 // overwrites it.
 func (c *Conn) Secrets() []byte {
-	b := c.Out.secrets
-	c.Out.secrets = nil
+	t := c.Out.secrets
+	c.Out.secrets = entries{}
 	if c.untold {
 		c.untold = false
 		for s := range c.theirs {
 			k := &c.theirs[s]
-			if k.material != nil && !k.told && !c.In.knows(stage(s)) {
+			if k.material != nil && !k.told && !c.In.knows(stage(s)) && (stage(s) == stageTraffic || c.certificates) {
 				k.told = true
 				f := c.flags(stage(s)) | tellReverse
 				if c.said[s].material == nil {
 					f |= tellAgain
 					c.said[s] = saidBefore{k.suite, append([]byte(nil), k.material...)}
 				}
-				b = appendEntry(b, f, k.suite, k.near, k.material)
+				t.add(f, k.suite, k.near, k.material)
 			}
 		}
 	}
-	return b
+	return t.b
 }
 
 // knows says whether the peer told keys of a stage or of a later one, and so needs none
@@ -105,18 +119,26 @@ func (s *Sealer) knows(of stage) bool {
 	return slices.ContainsFunc(s.told, func(t told) bool { return t.stage >= of })
 }
 
-// take takes in an entry, of which the peer's flow is the one that is received here.
-func (c *Conn) take(r *reader) {
+// take takes in an entry, of which the peer's flow is the one that is received here. last is
+// the suite of the entry before.
+func (c *Conn) take(r *reader, last *Suite) {
 	flags := r.byte()
 	s := stageHandshake
 	if flags&tellTraffic != 0 {
 		s = stageTraffic
 	}
 	suite, near, material := c.said[s].suite, uint64(0), c.said[s].material
-	if flags&(tellAgain|tellReverse) != tellAgain {
-		suite = Suite(r.uint16())
+	if flags&tellSuite != 0 {
+		*last = Suite(r.uint16())
+	}
+	if flags&tellReverse != 0 {
 		near = r.uvarint()
-		material = r.bytes(int(r.byte()))
+	}
+	if flags&(tellAgain|tellReverse) != tellAgain {
+		suite = *last
+		material = r.bytes(suite.SecretLen())
+	} else {
+		r.check(flags&tellSuite == 0)
 	}
 	if r.check(flags&^byte(tellFlags) == 0 && flags&tellClient != 0 != c.fromClient); r.bad {
 		return

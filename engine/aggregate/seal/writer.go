@@ -84,6 +84,8 @@ type room struct {
 	inner  []byte // the plaintext of a whole record
 	record []byte // one that lay in two segments, or is only made for its tag
 	fields []byte // of an item
+
+	tickets tickets
 }
 
 // clear overwrites what was plaintext.

@@ -1,0 +1,155 @@
+package seal
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// A client that resumes a session sends the ticket that it was given (RFC 8446 sections
+// 2.2 and 4.6.1): two hundred bytes and more that both ends of the lane have seen, as what
+// was in a record of the other direction. So it goes by its name.
+
+// A ticketName is the beginning of a ticket's SHA-256: nobody makes two tickets of one
+// name, with which an epoch could be ended.
+type ticketName [12]byte
+
+func nameOf(ticket []byte) ticketName {
+	sum := sha256.Sum256(ticket)
+	return ticketName(sum[:])
+}
+
+const (
+	// maxTickets is how many of the newest tickets that were received are known by name,
+	// so that the end that sent them keeps as many, besides those that may be on their
+	// way: some 250 bytes each. A broker gives each client one or two.
+	maxTickets = 1 << 13
+
+	minTicket = 32   // bytes; below it a name saves little
+	maxTicket = 2048 // RFC 8446 allows 65,535; those with client certificates have some 1,500
+)
+
+// tickets are those of a lane: received has the newest ones that the peer sent, which this
+// end may name; sent has those that this end sent, which the peer may name.
+type tickets struct {
+	received map[ticketName]struct{}
+	order    []ticketName // of received: a ring
+	oldest   int
+
+	sent    map[ticketName]*ticket
+	queue   []sentTicket // of sent, the oldest first
+	pending int          // at the end of queue, of no frame yet
+	acked   int          // at the beginning of queue, that the peer has
+}
+
+type ticket struct {
+	bytes []byte
+	times int // in queue
+}
+
+type sentTicket struct {
+	name  ticketName
+	frame uint64 // that had it
+}
+
+// receive notes a ticket that the peer sent.
+func (t *tickets) receive(ticket []byte) {
+	name := nameOf(ticket)
+	if _, ok := t.received[name]; ok {
+		return
+	}
+	if t.received == nil {
+		t.received = make(map[ticketName]struct{})
+	}
+	t.received[name] = struct{}{}
+	if len(t.order) < maxTickets {
+		t.order = append(t.order, name)
+		return
+	}
+	delete(t.received, t.order[t.oldest])
+	t.order[t.oldest] = name
+	t.oldest = (t.oldest + 1) % maxTickets
+}
+
+// send notes a ticket that is sent with the next frame.
+func (t *tickets) send(b []byte) {
+	name := nameOf(b)
+	if t.sent == nil {
+		t.sent = make(map[ticketName]*ticket)
+	}
+	if t.sent[name] == nil {
+		t.sent[name] = &ticket{bytes: append([]byte(nil), b...)}
+	}
+	t.sent[name].times++
+	t.queue = append(t.queue, sentTicket{name: name})
+	t.pending++
+}
+
+// written notes the number of the frame that has what was sent since the last one.
+func (t *tickets) written(frame uint64) {
+	for i := len(t.queue) - t.pending; i < len(t.queue); i++ {
+		t.queue[i].frame = frame
+	}
+	t.pending = 0
+}
+
+// acknowledged notes that the peer wrote a frame when it had rebuilt frames up to n, and
+// that this frame has been rebuilt. What it may name from now on are the newest maxTickets
+// that it had then, or got later; whole frames of others are forgotten.
+func (t *tickets) acknowledged(n uint64) {
+	for t.acked < len(t.queue)-t.pending && t.queue[t.acked].frame <= n {
+		t.acked++
+	}
+	drop := 0
+	for t.acked-drop > maxTickets {
+		end := drop
+		for end < t.acked && t.queue[end].frame == t.queue[drop].frame {
+			end++
+		}
+		if t.acked-end < maxTickets {
+			break
+		}
+		drop = end
+	}
+	t.forget(drop)
+}
+
+// forget forgets the n oldest of those sent.
+func (t *tickets) forget(n int) {
+	if n == 0 {
+		return
+	}
+	for _, old := range t.queue[:n] {
+		if k := t.sent[old.name]; k.times > 1 {
+			k.times-- // it was sent again
+		} else {
+			delete(t.sent, old.name)
+		}
+	}
+	t.queue = append(t.queue[:0], t.queue[n:]...)
+	t.acked -= n
+}
+
+// ticketsIn calls use with each ticket that is in the content of a handshake record of the
+// traffic, as far as it is whole there (RFC 8446 section 4.6.1):
+//
+//	type(1) length(3) lifetime(4) age(4) length(1) nonce length(2) ticket ...
+func ticketsIn(b []byte, use func(ticket []byte)) {
+	const newSessionTicket, fixed = 4, 8
+	for len(b) >= 4 {
+		n := int(b[1])<<16 | int(b[2])<<8 | int(b[3])
+		if n > len(b)-4 {
+			return
+		}
+		message := b[4 : 4+n]
+		if at := fixed + 1; b[0] == newSessionTicket && len(message) > at {
+			at += int(message[fixed])
+			if len(message) >= at+2 {
+				size := int(binary.BigEndian.Uint16(message[at:]))
+				if at += 2; size >= minTicket && size <= maxTicket && size <= len(message)-at {
+					use(message[at : at+size])
+				}
+			}
+		}
+		b = b[4+n:]
+	}
+}
