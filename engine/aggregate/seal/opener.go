@@ -46,6 +46,7 @@ type Opener struct {
 	have   int           // bytes of head
 	rest   int           // bytes still to come
 	inside bool          // it is being opened: part has it
+	gather bool          // it is not, and part.inner has it as it is, to try the keys on
 	part   part
 
 	ring    ring
@@ -151,7 +152,7 @@ func (o *Opener) Open(dst []byte, pieces []Piece, seq seqnum.Value, payload []by
 // lose says that bytes are missing.
 func (o *Opener) lose() {
 	o.lost = true
-	o.have, o.rest, o.inside = 0, 0, false
+	o.have, o.rest, o.inside, o.gather = 0, 0, false, false
 	o.keys.proven = false
 }
 
@@ -239,7 +240,7 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 		o.lose()
 		return 0
 	}
-	o.kind, o.have, o.rest = kind, 0, HeadLen+size-had
+	o.kind, o.have, o.rest, o.gather = kind, 0, HeadLen+size-had, false
 	if !o.protected(kind) {
 		if had == 0 && kind == handshake {
 			o.conn.hello(p)
@@ -255,6 +256,8 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 	case o.keys.sure(o) && o.keys.current.fits(o.head, had, p):
 		return o.beginPart(w, p, had)
 	}
+	o.gather = !w.deaf && o.keys.any()
+	o.part.inner = append(o.part.inner[:0], o.head[:had]...)
 	return o.plain(w, p, true)
 }
 
@@ -277,10 +280,16 @@ func (o *Opener) plain(w *writer, p []byte, start bool) int {
 	o.rest -= n
 	w.sized(itemPlain, n, n == len(p))
 	w.bytes(p[:n], Piece{Type: o.kind, Plain: true, Protected: o.protected(o.kind), Start: start})
+	if o.gather = o.gather && !w.deaf; o.gather {
+		o.part.inner = append(o.part.inner, p[:n]...)
+	}
 	if o.rest > 0 {
 		return n
 	}
 	switch {
+	case o.gather && o.tried():
+		o.Missed = true
+		o.conn.carried(1)
 	case o.protected(o.kind):
 		o.Missed = true
 		o.keys.pass()
@@ -290,6 +299,25 @@ func (o *Opener) plain(w *writer, p []byte, start bool) int {
 		o.keys.change(o)
 	}
 	return n
+}
+
+// tried tries the keys on a record that was carried as it is, since only its end could have
+// said whether they are right: those behind it are opened then from their beginning on.
+func (o *Opener) tried() bool {
+	o.gather = false
+	inner, ok := o.keys.open(o, o.part.inner)
+	if !ok {
+		return false
+	}
+	kind := o.kind
+	if o.keys.current.suite.tls13 {
+		kind, inner = content(inner)
+	}
+	o.keys.number++
+	if kind == handshake {
+		o.keys.handshake(o, inner)
+	}
+	return true
 }
 
 // record opens a record that p has to its end, but for what was there before.

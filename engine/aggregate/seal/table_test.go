@@ -187,7 +187,8 @@ func tellSecrets(c *sealtest.Conn, choose sealtest.Choose, l *link) {
 
 // TestAllRecordsAreOpened holds that every protected record is opened where nothing is lost
 // and the secrets are there from the start, but for those whose explicit nonce lies in two
-// segments: one in two hundred of a bulk, and only in TLS 1.2.
+// segments, one in two hundred of a bulk, and only in TLS 1.2, and for handshakes that are
+// too short to be worth it.
 func TestAllRecordsAreOpened(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		choose := chooser(t)
@@ -200,8 +201,11 @@ func TestAllRecordsAreOpened(t *testing.T) {
 			}
 		}
 		c.Handshake()
-		c.Talk(20)
 		missed := 0
+		if c.Suite.TLS13() {
+			missed = c.Sealed + 2 // and the first of each side's traffic, if it lies in two segments
+		}
+		c.Talk(20)
 		if c.Early || ignorant == sealtest.Server {
 			// The servers' gateway learns of them when the connection is under way, and finds
 			// its place with the first record that is whole in a segment.

@@ -40,7 +40,7 @@ func tell(t *testing.T, from, to *Conn) (secrets []byte) {
 func TestTrafficSecretComesLater(t *testing.T) {
 	up, down := telling(t)
 	material := func(n byte) []byte { return bytes.Repeat([]byte{n}, 32) }
-	down.suite = 0x1301
+	down.suite, down.certificates = 0x1301, true
 	down.set(stageHandshake, material(1), material(2))
 	tell(t, down, up)
 	if !up.Out.keys.has(stageHandshake, material(1)) {
