@@ -20,14 +20,14 @@ func fanout(tb testing.TB, messages int) *trace {
 // benchmark runs a source through new lanes again and again, and reports a part
 // of the cost for each packet.
 func benchmark(b *testing.B, src source, warm int, part func(*cost) uint64) {
-	s, err := newSchedule(src)
+	s, err := newSchedule(src, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	var sum cost
 	ns := uint64(0)
 	for b.Loop() {
-		ends, err := newLanes()
+		ends, err := s.lanes()
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func BenchmarkFlows(b *testing.B) {
 // BenchmarkZstd is what BenchmarkEncode is compared with.
 func BenchmarkZstd(b *testing.B) {
 	t := fanout(b, 200)
-	s, err := newSchedule(t.packets)
+	s, err := newSchedule(t.packets, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

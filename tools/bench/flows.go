@@ -60,7 +60,7 @@ func measureFlows(numbers []int, full func() error) ([]Flows, error) {
 	for i, n := range numbers {
 		src, _ := flowSource(n)
 		var err error
-		if schedules[i], err = newSchedule(src); err != nil {
+		if schedules[i], err = newSchedule(src, nil); err != nil {
 			return nil, fmt.Errorf("%d flows: %w", n, err)
 		}
 		all[i].Flows = n
@@ -96,7 +96,7 @@ func (f *Flows) pass(s *schedule, full func() error) error {
 		ends = [2]*aggregate.Lane{}
 		before = heapBytes()
 		var err error
-		if ends, err = newLanes(); err != nil {
+		if ends, err = s.lanes(); err != nil {
 			return err
 		}
 		empty = (heapBytes() - before) / 2

@@ -9,6 +9,7 @@
 //	sizes   capture -> replay.Replay          -> bytes on the wire for a message, beside zstd's,
 //	                                             and without the parsers
 //	speed   trace   -> schedule -> pass       -> time and allocations for a packet, beside zstd's
+//	sealing trace   -> TLS of it -> schedule -> pass -> what a TLS record costs beyond its content
 //	flows   capgen  -> schedule -> pass       -> time for a packet and memory for a flow, by flows
 //
 // Times are taken once a frame and not once a packet. So a first pass finds out
@@ -22,7 +23,7 @@
 //
 // Every pass begins with new lanes, warms up, and counts only then. Several
 // passes give a median and a minimum; the machine's other work is in the median.
-// Speed and flows run with GOMAXPROCS(1) on one locked thread, so the collection
+// Speed, sealing and flows run with GOMAXPROCS(1) on one locked thread, so the collection
 // of garbage counts too.
 //
 // The sizes that README shows are those of the captures in testdata, which are the
@@ -38,6 +39,8 @@
 //     stands below it without targets: what is little alike takes longer.
 //   - Each end of the lane does a gateway's work for one of the directions; the
 //     times are sums over both ends, divided by the packets of both directions.
+//   - The handshakes of sealing are no more than what the core looks at: nothing is
+//     signed, and certificates are zeros.
 //   - The zstd of the speed table is klauspost's SpeedDefault, in Go like sheaf;
 //     the reference in C is faster.
 package main
@@ -95,7 +98,7 @@ type options struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{"sizes", "speed", "flows"}
+var sections = []string{"sizes", "speed", "sealing", "flows"}
 
 func run(args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
@@ -179,17 +182,18 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 // A Result is all that was measured.
 type Result struct {
-	Captures string  `json:"captures"` // of real brokers: where from
-	Sizes    []Size  `json:"sizes,omitempty"`
-	Real     []Size  `json:"real_sizes,omitempty"` // of real brokers' captures
-	Speed    []Speed `json:"speed,omitempty"`      // the first has targets
-	Flows    []Flows `json:"flows,omitempty"`
+	Captures string    `json:"captures"` // of real brokers: where from
+	Sizes    []Size    `json:"sizes,omitempty"`
+	Real     []Size    `json:"real_sizes,omitempty"` // of real brokers' captures
+	Speed    []Speed   `json:"speed,omitempty"`      // the first has targets
+	Sealing  []Sealing `json:"sealing,omitempty"`
+	Flows    []Flows   `json:"flows,omitempty"`
 }
 
 // measure measures the sections asked for and prints each when it is done.
 func measure(o options, w io.Writer) (*Result, error) {
 	r := &Result{Captures: o.captures}
-	fmt.Fprintf(w, "machine: %s/%s, %s, %d processors, speed and flows on one of them\n",
+	fmt.Fprintf(w, "machine: %s/%s, %s, %d processors, times are of one of them\n",
 		runtime.GOOS, runtime.GOARCH, runtime.Version(), runtime.NumCPU())
 	var err error
 	if slices.Contains(o.only, "sizes") {
@@ -216,6 +220,12 @@ func measure(o options, w io.Writer) (*Result, error) {
 		}
 		r.Speed[0].table().write(w)
 		otherSpeeds(r.Speed[1:]).write(w)
+	}
+	if slices.Contains(o.only, "sealing") {
+		if r.Sealing, err = measureSealing(o); err != nil {
+			return nil, err
+		}
+		sealingTable(r.Sealing).write(w)
 	}
 	var heap func() error
 	if o.memProfile != "" {
@@ -272,7 +282,9 @@ func conclude(r *Result, check bool, w io.Writer) error {
 		h, s := r.Speed[0].missed()
 		hard, soft = append(hard, h...), append(soft, s...)
 	}
-	h, s := missedFlows(r.Flows)
+	h, s := missedSealing(r.Sealing)
+	hard, soft = append(hard, h...), append(soft, s...)
+	h, s = missedFlows(r.Flows)
 	hard, soft = append(hard, h...), append(soft, s...)
 
 	fmt.Fprintln(w)

@@ -97,7 +97,7 @@ func TestScheduleIsRepeatable(t *testing.T) {
 	src := fanout(t, 10).packets
 	var steps [2][]step
 	for i := range steps {
-		s, err := newSchedule(src)
+		s, err := newSchedule(src, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestScheduleIsRepeatable(t *testing.T) {
 
 // TestFramesChecksItsSource holds that a schedule is not run over other packets.
 func TestFramesChecksItsSource(t *testing.T) {
-	s, err := newSchedule(flowPackets(10, 100))
+	s, err := newSchedule(flowPackets(10, 100), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,6 +162,10 @@ func TestConclude(t *testing.T) {
 		{"size, unchecked", Result{Real: []Size{size}}, false, false, "MISSED: size of tiny"},
 		{"time", Result{Speed: slow}, true, false, "MISSED: encode takes 1501 ns"},
 		{"allocations", Result{Speed: []Speed{{DecodeAllocs: 1}}}, true, true, "MISSED: decode allocates 1.0000"},
+		{"sealing", Result{Sealing: []Sealing{{Name: "TLS", Opened: true, Beyond: targetSealing + 1}}}, true, false, "MISSED: TLS takes 1501 ns a record"},
+		{"sealing at its target", Result{Sealing: []Sealing{{Opened: true, Beyond: targetSealing}}}, true, false, "all targets met"},
+		{"not sealing", Result{Sealing: []Sealing{{Beyond: targetSealing + 1, Allocs: 1}}}, true, false, "all targets met"},
+		{"allocations of sealing", Result{Sealing: []Sealing{{Name: "TLS", Opened: true, Allocs: targetSealingAllocs}}}, true, true, "MISSED: TLS allocates 0.0100"},
 		{"memory", Result{Flows: []Flows{big}}, true, true, "MISSED: with 1,000 flows a gateway remembers 1025 B"},
 		{"growth", Result{Flows: []Flows{{Flows: 100, Growth: 1}, {Flows: 1000, Growth: 3}}}, true, false, "MISSED: with 1,000 flows a packet takes 3.00 times"},
 	} {
@@ -185,11 +189,11 @@ func TestRun(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	var out, errs strings.Builder
-	err = run([]string{"-short", "-only", "sizes,speed", "-recorded", recorded, "-json", "out.json", "-cpuprofile", "cpu.prof", "-memprofile", "mem.prof"}, &out, &errs)
+	err = run([]string{"-short", "-only", "sizes,speed,sealing", "-recorded", recorded, "-json", "out.json", "-cpuprofile", "cpu.prof", "-memprofile", "mem.prof"}, &out, &errs)
 	if err != nil {
 		t.Fatal(err, errs.String())
 	}
-	for _, want := range []string{"sizes of the captures in testdata: ", "RabbitMQ, fan-out to 100 ", "inside TLS ", "speed: ", "speed of other traffic: ", "telemetry-200"} {
+	for _, want := range []string{"sizes of the captures in testdata: ", "RabbitMQ, fan-out to 100 ", "inside TLS ", "speed: ", "speed of other traffic: ", "telemetry-200", "sealing: "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

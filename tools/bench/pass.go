@@ -33,6 +33,7 @@ func mallocs() gauge {
 // A cost is what a gauge showed for packets.
 type cost struct {
 	packets, frames int
+	bytes           int // of the frames
 	encode, decode  uint64
 }
 
@@ -65,6 +66,7 @@ func (s *schedule) runLanes(ends [2]*aggregate.Lane, src source, warm int, g gau
 		bytes += len(frame)
 		if st.after > warm {
 			c.frames++
+			c.bytes += len(frame)
 			c.packets += len(packets)
 			c.encode += middle - start
 			c.decode += end - middle

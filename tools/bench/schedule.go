@@ -5,15 +5,26 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/parsers/builtin"
 )
 
 // window is how long segments may wait in all that is measured.
 const window = 5 * time.Millisecond
 
-func newLanes() (ends [2]*aggregate.Lane, err error) {
+// newLanes returns the ends of a lane. Where there are secrets of TLS connections, the
+// end beside the broker has them, and the other is told by it.
+func newLanes(known secrets) (ends [2]*aggregate.Lane, err error) {
 	for i := range ends {
-		ends[i], err = aggregate.NewLane(aggregate.Config{Window: window, Registry: builtin.Registry()})
+		cfg := aggregate.Config{Window: window, Registry: builtin.Registry()}
+		if known != nil {
+			tls := seal.Config{Served: served}
+			if i == down {
+				tls.Secrets = known
+			}
+			cfg.TLS = seal.NewTable(tls, len(known))
+		}
+		ends[i], err = aggregate.NewLane(cfg)
 		if err != nil {
 			return ends, err
 		}
@@ -26,7 +37,11 @@ type schedule struct {
 	steps   []step
 	packets int
 	bytes   int // of all frames
+	known   secrets
 }
+
+// lanes returns the ends of a lane like the one that the schedule was made with.
+func (s *schedule) lanes() ([2]*aggregate.Lane, error) { return newLanes(s.known) }
 
 // A step is a frame: all packets of a direction that came since its last one.
 type step struct {
@@ -36,13 +51,14 @@ type step struct {
 	why   aggregate.Reason
 }
 
-// newSchedule runs a source through a lane as gateways would.
-func newSchedule(src source) (*schedule, error) {
-	ends, err := newLanes()
+// newSchedule runs a source through a lane as gateways would, which know the secrets of its
+// TLS connections; nil for none.
+func newSchedule(src source, known secrets) (*schedule, error) {
+	s := &schedule{known: known}
+	ends, err := s.lanes()
 	if err != nil {
 		return nil, err
 	}
-	s := &schedule{}
 	now := time.Duration(0)
 	var frame []byte
 	// advance flushes what is due before at, or at it too; what is due first

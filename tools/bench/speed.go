@@ -101,14 +101,14 @@ func measureSpeed(o options) ([]Speed, error) {
 
 func speedOf(name string, t *trace, passes int) (*Speed, error) {
 	src, warm := t.packets, t.warmUp()
-	s, err := newSchedule(src)
+	s, err := newSchedule(src, nil)
 	if err != nil {
 		return nil, err
 	}
 	r := &Speed{Name: name, Passes: passes}
 	var encode, decode, rival []float64
 	for range passes {
-		ends, err := newLanes()
+		ends, err := s.lanes()
 		if err != nil {
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func speedOf(name string, t *trace, passes int) (*Speed, error) {
 	}
 	r.Encode, r.Decode, r.Zstd = spread(encode), spread(decode), spread(rival)
 	r.Ratio = r.Encode.Median / r.Zstd.Median
-	ends, err := newLanes()
+	ends, err := s.lanes()
 	if err != nil {
 		return nil, err
 	}
