@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"sheaf/engine/aggregate/seal"
 	"sheaf/netstack"
 )
 
@@ -35,6 +36,11 @@ var (
 	metricStack    = metric("stack_lost_packets_total", "What the userspace stack did not take (stray) or could not send (dropped), by reason.", "reason")
 	metricOpen     = metric("connections", "Connections that are open, by end of the userspace stack (forward, terminate).", "end")
 	metricOpened   = metric("connections_total", "Connections by end of the userspace stack and what became of them: opened, refused, failed.", "end", "outcome")
+	metricSealed   = metric("tls_connections_total", "TLS connections of which records were sent: opened, or with a cipher suite that cannot be.", "peer", "lane", "outcome")
+	metricRecords  = metric("tls_records_total", "Protected TLS records sent, by what became of them: opened, or why not.", "peer", "lane", "outcome")
+	metricContent  = metric("tls_opened_bytes_total", "Bytes of content in the TLS records that were opened.", "peer", "lane")
+	metricKeys     = metric("tls_secrets_total", "TLS connections whose secrets were found at this end; of these met, evicted; and lines of key logs that could not be read, bad.", "outcome")
+	metricKeyLog   = metric("tls_key_log_up", "Whether a key log is there and can be read.", "path")
 	metricStray    = metric("unroutable_packets_total", "Packets for which there is no peer.")
 
 	metricTLSOpen  = metric("tls_server_connections", "Connections that are open with a TLS server that the gateway is itself.", "server")
@@ -77,6 +83,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	for i := range s.TLSServers {
 		c.tlsServer(count, out, &s.TLSServers[i])
 	}
+	if s.Secrets != nil {
+		c.secrets(count, state, s.Secrets)
+	}
 	out <- prometheus.MustNewConstMetric(metricFaults, prometheus.GaugeValue, float64(len(s.Faults)))
 	for _, p := range s.Peers {
 		state(metricUp, p.Up, p.Name)
@@ -96,6 +105,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 			count(metricVerbatim, float64(l.Verbatim), p.Name, l.Class)
 			count(metricContexts, float64(l.Contexts), p.Name, l.Class)
 			out <- prometheus.MustNewConstSummary(metricWaits, l.Packets, l.Waited.Seconds(), nil, p.Name, l.Class)
+			c.sealed(count, p.Name, &l)
 			for reason, n := range l.Flushes {
 				count(metricFlushes, float64(n), p.Name, l.Class, reason)
 			}
@@ -109,6 +119,33 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		for kind, n := range messages {
 			count(metricMessages, float64(n), p.Name, kind[0], kind[1])
 		}
+	}
+}
+
+// sealed gives the counters of TLS of a lane.
+func (collector) sealed(count func(d *prometheus.Desc, v float64, labels ...string), peer string, l *LaneStatus) {
+	t := &l.TLS
+	count(metricSealed, float64(t.Connections), peer, l.Class, "opened")
+	refused := uint64(0)
+	for _, n := range t.Suites {
+		refused += n
+	}
+	count(metricSealed, float64(refused), peer, l.Class, seal.CarriedSuite.String())
+	count(metricRecords, float64(t.Records), peer, l.Class, "opened")
+	for why, n := range t.Carried {
+		count(metricRecords, float64(n), peer, l.Class, why)
+	}
+	count(metricContent, float64(t.Bytes), peer, l.Class)
+}
+
+// secrets gives how it is with the secrets at this end.
+func (collector) secrets(count func(d *prometheus.Desc, v float64, labels ...string), state func(d *prometheus.Desc, up bool, labels ...string), s *SecretsStatus) {
+	count(metricKeys, float64(s.Connections), "found")
+	count(metricKeys, float64(s.Asked), "met")
+	count(metricKeys, float64(s.Evicted), "evicted")
+	count(metricKeys, float64(s.Bad), "bad")
+	for _, k := range s.KeyLogs {
+		state(metricKeyLog, k.Fault == "", k.Path)
 	}
 }
 

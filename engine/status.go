@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/aggregate/seal"
 	"sheaf/netstack"
 )
 
@@ -108,9 +109,34 @@ type LaneStatus struct {
 	Flushes      map[string]uint64     `json:"flush_reasons"`
 	Hits         map[string]uint64     `json:"similarity_hits"`
 	Where        map[string]WhereTotal `json:"where"`
+	TLS          TLSStatus             `json:"tls"`
 	Events       []EventStatus         `json:"events"` // most bytes first
 
 	Messages map[MessageKind]uint64 `json:"-"` // of all events
+}
+
+// A TLSStatus tells what became of the TLS records sent.
+type TLSStatus struct {
+	Connections uint64            `json:"connections"`      // of which a record was opened
+	Records     uint64            `json:"records"`          // that were opened
+	Bytes       uint64            `json:"bytes"`            // of their content
+	Carried     map[string]uint64 `json:"carried"`          // protected records that were not, by reason
+	Suites      map[string]uint64 `json:"suites,omitempty"` // connections whose cipher suite cannot be opened
+}
+
+// tlsStatus returns what there is to tell of counters.
+func tlsStatus(s *seal.Stats) TLSStatus {
+	out := TLSStatus{Connections: s.Connections, Records: s.Records, Bytes: s.Bytes, Carried: make(map[string]uint64)}
+	for why := range seal.NumCarried {
+		out.Carried[why.String()] = s.Carried[why]
+	}
+	for suite, n := range s.Suites {
+		if out.Suites == nil {
+			out.Suites = make(map[string]uint64)
+		}
+		out.Suites[suite.String()] += n
+	}
+	return out
 }
 
 // A MessageKind is a kind of message of a protocol.
@@ -259,6 +285,7 @@ func (g *Gateway) laneStatus(l *laneRunner, sent *aggregate.Stats) LaneStatus {
 		s.Messages[MessageKind{e.Protocol, e.Message}] += e.Messages
 	}
 	s.Events = heaviest(s.Events)
+	s.TLS = tlsStatus(&sent.TLS)
 	return s
 }
 

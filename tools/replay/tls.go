@@ -41,15 +41,10 @@ type SecretsReport struct {
 // tlsReport returns what was counted of TLS in a direction.
 func (r *Replay) tlsReport(d Direction) TLSReport {
 	out := TLSReport{Carried: make(map[string]uint64)}
-	if r.tables[d] == nil {
-		return out
-	}
 	s := &r.Stats(d).TLS
 	out.Connections, out.Records, out.Bytes = s.Connections, s.Records, s.Bytes
 	for why := range seal.NumCarried {
-		if s.Carried[why] > 0 {
-			out.Carried[why.String()] = s.Carried[why]
-		}
+		out.Carried[why.String()] = s.Carried[why]
 	}
 	for suite, n := range s.Suites {
 		if out.Suites == nil {

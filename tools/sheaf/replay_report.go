@@ -20,7 +20,8 @@ func writeReport(w io.Writer, p *replay.Report, events int) {
 	}
 	writeDirections(w, p)
 	writeWhere(w, p)
-	writeTLS(w, tlsRow{"up", p.Directions.Up.TLS}, tlsRow{"down", p.Directions.Down.TLS})
+	up, down := p.Directions.Up.TLS, p.Directions.Down.TLS
+	writeTLS(w, down.Suites, tlsRow{"up", up}, tlsRow{"down", down}) // both ends see all hellos
 	writeKinds(w, p)
 	writeEvents(w, p, events)
 	if len(p.Compare) > 0 {

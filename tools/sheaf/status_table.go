@@ -38,6 +38,7 @@ func writeStatus(w io.Writer, s, before *engine.Status, events int) {
 	for i := range s.TLSServers {
 		writeTLSServer(w, &s.TLSServers[i])
 	}
+	writeKeys(w, s)
 	for _, f := range s.Faults {
 		fmt.Fprintf(w, "  broken on this host: %s\n", printable(f))
 	}
@@ -133,6 +134,7 @@ func writePeer(w io.Writer, p *engine.PeerStatus, rates *interval, events int) {
 	if sent.parts() > 0 {
 		writeParts(w, p, sent)
 	}
+	writeLanesTLS(w, p)
 	writeSums(w, "by kind", sumEvents(p.Lanes, func(e *engine.EventStatus) { e.Event, e.Rest = "", false }), len(sent.events), false)
 	writeSums(w, "by event", slices.DeleteFunc(sumEvents(p.Lanes, nil), func(e engine.EventStatus) bool { return e.Event == "" && !e.Rest }), events, true)
 	if p.Sent.Frames > 0 {

@@ -31,6 +31,13 @@ func sampleStatus(seconds uint64) *engine.Status {
 		Stack: &netstack.StackStats{
 			Stray: 6, Dropped: 7, Forward: netstack.EndStats{Active: 1, Opened: 2, Refused: 3, Failed: 4}, Terminal: netstack.EndStats{Failed: 1},
 		},
+		Secrets: &engine.SecretsStatus{
+			Servers: []string{"10.2.0.10:8883", "10.2.0.10:4222"}, Connections: 40, Asked: 38, Known: 39, Evicted: 1, Lines: 205, Bad: 2,
+			KeyLogs: []engine.KeyLogStatus{
+				{Path: "/run/sheaf/keys", Bytes: 41_234, Grew: since.Add(time.Duration(seconds-3) * time.Second)},
+				{Path: "/tmp/keys\x07", Fault: "others may read it\nchmod 600"},
+			},
+		},
 		Faults: []string{"the device is down", "route 10.2.0.0/24 is missing"},
 		Peers: []engine.PeerStatus{
 			{
@@ -50,6 +57,10 @@ func sampleStatus(seconds uint64) *engine.Status {
 							"headers": {BytesIn: 1000 * n, BytesOut: 2 * float64(n)},
 							"bodies":  {BytesIn: 3000 * n, BytesOut: 90 * float64(n)},
 						},
+						TLS: engine.TLSStatus{
+							Connections: 38, Records: 20 * n, Bytes: 2900 * n,
+							Carried: map[string]uint64{"no secrets": 12, "cipher suite": 0, "secrets do not fit": 0, "server not named": 30},
+						},
 						Events: []engine.EventStatus{
 							{Protocol: "mqtt", Message: "PUBLISH", Event: "plant/4/alarms", Messages: 19 * n, BytesIn: 3000 * n, BytesOut: 9.5 * float64(n)},
 							{Protocol: "mqtt", Message: "PUBLISH", Event: "a/\x1b[2J\xff\n" + strings.Repeat("long", 20) + "/end", Messages: 12, BytesIn: 1500, BytesOut: 700},
@@ -60,6 +71,10 @@ func sampleStatus(seconds uint64) *engine.Status {
 					{
 						Class: "bulk", Epochs: 1, Flushes: map[string]uint64{"complete": 50, "full": 3},
 						Where: map[string]engine.WhereTotal{"verbatim": {BytesIn: 60, BytesOut: 60}},
+						TLS: engine.TLSStatus{
+							Carried: map[string]uint64{"no secrets": 0, "cipher suite": n},
+							Suites:  map[string]uint64{"TLS_RSA_WITH_AES_128_CBC_SHA": 2, "0x1306": 1},
+						},
 						Events: []engine.EventStatus{
 							{Protocol: "opaque", Messages: 3 * n, BytesIn: 2000 * n, BytesOut: 1900 * float64(n)},
 							{Protocol: "tls", Encrypted: true, Message: "application_data", Messages: n, BytesIn: 300 * n, BytesOut: 290 * float64(n)},

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 
+	"sheaf/engine"
 	"sheaf/engine/aggregate/seal"
 	"sheaf/tools/replay"
 )
@@ -18,35 +20,88 @@ type tlsRow struct {
 
 // empty tells whether there is nothing to tell.
 func (r *tlsRow) empty() bool {
-	return r.Records == 0 && len(r.Carried) == 0 && len(r.Suites) == 0
+	carried := uint64(0)
+	for _, n := range r.Carried {
+		carried += n
+	}
+	return r.Records == 0 && carried == 0 && len(r.Suites) == 0
 }
 
-// writeTLS writes what became of TLS, unless there was none whose servers are named.
-func writeTLS(w io.Writer, rows ...tlsRow) {
+// writeTLS writes what became of TLS, unless there was none, and of how many connections
+// the cipher suite cannot be opened. Of the reasons for which records were not opened it
+// has those that there were.
+func writeTLS(w io.Writer, suites map[string]uint64, rows ...tlsRow) {
 	rows = slices.DeleteFunc(rows, func(r tlsRow) bool { return r.empty() })
 	if len(rows) == 0 {
 		return
 	}
 	heading := []string{"TLS", "\tconnections opened", "\trecords", "\tin them"}
+	var reasons []string
 	for why := range seal.NumCarried {
-		heading = append(heading, "\t"+why.String())
+		name := why.String()
+		if !slices.ContainsFunc(rows, func(r tlsRow) bool { return r.Carried[name] > 0 }) {
+			continue
+		}
+		if len(reasons) == 0 {
+			heading = append(heading, "\tnot opened: "+name)
+		} else {
+			heading = append(heading, "\t"+name)
+		}
+		reasons = append(reasons, name)
 	}
-	heading[len(heading)-int(seal.NumCarried)] = "\tnot opened: " + seal.Carried(0).String()
 	t := newTable(heading...)
-	suites := make(map[string]uint64)
 	for i := range rows {
 		r := &rows[i]
 		cells := []string{r.name, number(r.Connections), number(r.Records), size(float64(r.Bytes))}
-		for why := range seal.NumCarried {
-			cells = append(cells, number(r.Carried[why.String()]))
+		for _, why := range reasons {
+			cells = append(cells, number(r.Carried[why]))
 		}
 		t.add(cells...)
-		for suite, n := range r.Suites {
-			suites[suite] += n
-		}
 	}
 	t.write(w)
 	for _, suite := range slices.Sorted(maps.Keys(suites)) {
-		fmt.Fprintf(w, "  not opened because of its cipher suite, %s: %s\n", printable(suite), count(suites[suite], "direction"))
+		fmt.Fprintf(w, "  not opened because of its cipher suite, %s: %s\n", printable(suite), count(suites[suite], "connection"))
+	}
+}
+
+// writeLanesTLS writes what became of TLS that was sent to a peer, by lane.
+func writeLanesTLS(w io.Writer, p *engine.PeerStatus) {
+	var rows []tlsRow
+	suites := make(map[string]uint64)
+	for i := range p.Lanes {
+		l := &p.Lanes[i]
+		rows = append(rows, tlsRow{printable(l.Class), replay.TLSReport(l.TLS)})
+		for suite, n := range l.TLS.Suites {
+			suites[suite] += n
+		}
+	}
+	writeTLS(w, suites, rows...)
+}
+
+// writeKeys writes which TLS connections are opened, and how it is with their secrets at
+// this end.
+func writeKeys(w io.Writer, s *engine.Status) {
+	k := s.Secrets
+	if k == nil {
+		return
+	}
+	fmt.Fprintf(w, "  TLS is opened of %s", count(uint64(len(k.Servers)), "server"))
+	if k.Connections > 0 {
+		fmt.Fprintf(w, ": secrets of %s, %s of them met", count(k.Connections, "connection"), number(k.Asked))
+	}
+	fmt.Fprintln(w)
+	if k.Evicted > 0 {
+		fmt.Fprintf(w, "  secrets of %s gave way to others\n", count(k.Evicted, "connection"))
+	}
+	if k.Bad > 0 {
+		fmt.Fprintf(w, "  %s of key logs could not be read\n", count(k.Bad, "line"))
+	}
+	for i := range k.KeyLogs {
+		f := &k.KeyLogs[i]
+		state := cmp.Or(oneLine(f.Fault), size(float64(f.Bytes))+" read")
+		if f.Fault == "" && !f.Grew.IsZero() {
+			state += ", grew " + lasting(s.Since.Add(s.Uptime).Sub(f.Grew)) + " ago"
+		}
+		fmt.Fprintf(w, "  key log %s: %s\n", printable(f.Path), state)
 	}
 }
