@@ -15,6 +15,13 @@ import (
 
 // mosquitto starts the broker on a site's LAN and returns its address.
 func (s *site) mosquitto(lines ...string) netip.AddrPort {
+	s.lan.lab.t.Helper()
+	s.mosquittoWith(nil, lines...)
+	return netip.AddrPortFrom(s.host4, 1883)
+}
+
+// mosquittoWith is mosquitto with variables in the broker's environment, NAME=VALUE.
+func (s *site) mosquittoWith(env []string, lines ...string) *process {
 	l := s.lan.lab
 	l.t.Helper()
 	config := filepath.Join(l.dir, s.lan.name+"-mosquitto.conf")
@@ -30,14 +37,14 @@ func (s *site) mosquitto(lines ...string) netip.AddrPort {
 	if err := os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
-	launch(l.t, "mosquitto", s.lan.command("sh", "-c", "ulimit -n $(ulimit -Hn); exec mosquitto -c "+config))
+	broker := launch(l.t, "mosquitto", s.lan.command("sh", "-c", "ulimit -n $(ulimit -Hn); exec env "+strings.Join(env, " ")+" mosquitto -c "+config))
 	eventually(l.t, 5*time.Second, func() string {
 		if out, err := s.lan.try("mosquitto_pub", "-h", s.host4.String(), "-t", "hello", "-m", "hello"); err != nil {
 			return out
 		}
 		return ""
 	})
-	return netip.AddrPortFrom(s.host4, 1883)
+	return broker
 }
 
 // program fails the test if the program of a broker is not there.

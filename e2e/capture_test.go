@@ -28,10 +28,16 @@ type capture struct {
 // capture begins to record what goes through the site's TUN device, packets of
 // at most size bytes.
 func (s *site) capture(size int) *capture {
+	s.gw.lab.t.Helper()
+	return s.captureOn("sheaf0", size)
+}
+
+// captureOn is capture for another device of the gateway.
+func (s *site) captureOn(device string, size int) *capture {
 	l := s.gw.lab
 	l.t.Helper()
-	c := &capture{path: filepath.Join(l.dir, s.gw.name+".pcap")}
-	c.process = launch(l.t, "tcpdump on "+s.gw.name, s.gw.command("tcpdump", "-i", "sheaf0", "-w", c.path, "-s", fmt.Sprint(size), "-B", "131072", "--immediate-mode", "-Z", "root"))
+	c := &capture{path: filepath.Join(l.dir, s.gw.name+"-"+device+".pcap")}
+	c.process = launch(l.t, "tcpdump on "+s.gw.name, s.gw.command("tcpdump", "-i", device, "-w", c.path, "-s", fmt.Sprint(size), "-B", "131072", "--immediate-mode", "-Z", "root"))
 	eventually(l.t, 10*time.Second, func() string {
 		if !strings.Contains(c.log.String(), "listening on") {
 			return "tcpdump is not listening: " + c.log.String()
@@ -39,6 +45,17 @@ func (s *site) capture(size int) *capture {
 		return ""
 	})
 	return c
+}
+
+// bytes ends the capture and returns the file.
+func (c *capture) bytes() []byte {
+	c.t.Helper()
+	c.end(syscall.SIGINT)
+	b, err := os.ReadFile(c.path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return b
 }
 
 // stop ends the capture and returns its packets, and whether they are all.

@@ -31,8 +31,8 @@
 // its own. The system's services, if there are any, are neither used nor touched.
 //
 // For TLS each test makes an authority and certificates of its own. Key logs are on
-// /dev/shm, and are written by the clients beside their gateway where the broker writes
-// none.
+// /dev/shm, and are written by the broker, with the library in tools/keylog/preload that has
+// OpenSSL do so, or by the clients beside their gateway where the broker has no OpenSSL.
 //
 // The tests need root, and the Debian packages mosquitto, mosquitto-clients,
 // nats-server, redis-server, rabbitmq-server, iproute2, ethtool, tcpdump,

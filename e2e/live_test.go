@@ -153,35 +153,40 @@ func TestTelemetry(t *testing.T) {
 	l := newLab(t, 2)
 	l.broker().mosquitto()
 	a := reporters{Broker: l.brokerAddress(), First: l.clients().host4, Count: 200, Every: 2 * time.Second, For: seconds(6, 4)}
-	measure := func(what string) (bytes float64) {
-		var p published
-		h := l.clients().lan.help("report", a)
-		time.Sleep(500 * time.Millisecond)
-		sent0, got0 := l.clients().wanCount()
-		h.finish(&p)
-		time.Sleep(500 * time.Millisecond)
-		sent1, got1 := l.clients().wanCount()
-		up, down := sent1.sub(sent0), got1.sub(got0)
-		bytes = float64(up.bytes+down.bytes) / float64(p.Sent)
-		t.Logf("%s: %d messages; WAN up %d packets %d bytes, down %d packets %d bytes: %.1f bytes per message; acknowledged after %v",
-			what, p.Sent, up.packets, up.bytes, down.packets, down.bytes, bytes, p.Latency)
-		if p.Sent == 0 || p.Failed > 0 {
-			t.Errorf("%s: %d of %d not acknowledged", what, p.Failed, p.Sent)
-		}
-		return bytes
-	}
 	l.plainRoutes(true)
-	plain := measure("plain")
+	plain := l.telemetry("plain", a)
 	l.plainRoutes(false)
 	gateways := l.tunnel(tunnelOptions{offload: true})
 	defer wantNothingLost(t, gateways...)
 	a.For = seconds(20, 10)
 	judge(t, func(try *attempt) {
-		b := measure("sheaf")
+		b := l.telemetry("sheaf", a)
 		t.Logf("%.1f times fewer bytes", plain/b)
 		try.atMost("telemetry", b, slack*claimed(t, "mosquitto, telemetry of 200 devices, QoS 1"))
 	})
 	reportGateways(t, gateways...)
+}
+
+// telemetry has devices report, and returns the WAN's IP bytes for each of their
+// messages.
+func (l *lab) telemetry(what string, a reporters) (bytes float64) {
+	t := l.t
+	t.Helper()
+	var p published
+	h := l.clients().lan.help("report", a)
+	time.Sleep(500 * time.Millisecond)
+	sent0, got0 := l.clients().wanCount()
+	h.finish(&p)
+	time.Sleep(500 * time.Millisecond)
+	sent1, got1 := l.clients().wanCount()
+	up, down := sent1.sub(sent0), got1.sub(got0)
+	bytes = float64(up.bytes+down.bytes) / float64(p.Sent)
+	t.Logf("%s: %d messages; WAN up %d packets %d bytes, down %d packets %d bytes: %.1f bytes per message; acknowledged after %v",
+		what, p.Sent, up.packets, up.bytes, down.packets, down.bytes, bytes, p.Latency)
+	if p.Sent == 0 || p.Failed > 0 {
+		t.Errorf("%s: %d of %d not acknowledged", what, p.Failed, p.Sent)
+	}
+	return bytes
 }
 
 // reportGateways logs what the gateways count.

@@ -202,6 +202,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"publish":   role(publish),
 	"report":    role(reportTelemetry),
 	"fetch":     role(fetch),
+	"resume":    role(resumeMany),
 	"relay":     role(relay),
 	"proxied":   role(plainServer),
 	"odd":       role(sendOdd),

@@ -1,11 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -101,6 +103,7 @@ type reporters struct {
 	Count  int
 	Every  time.Duration
 	For    time.Duration
+	TLS    *credentials
 }
 
 func reportTelemetry(a reporters) (*published, error) {
@@ -111,7 +114,13 @@ func reportTelemetry(a reporters) (*published, error) {
 	devices := make([]device, a.Count)
 	err := inParallel(a.Count, func(i int) error {
 		from := addressAfter(a.First, i)
-		c, err := pubsub.ConnectMQTT(pubsub.MQTTOptions("tcp://"+a.Broker.String(), dialerFrom(from).DialContext, "device-"+from.String()))
+		name := "device-" + from.String()
+		config, err := a.TLS.config(name)
+		if err != nil {
+			return err
+		}
+		caller := pubsub.Caller{Broker: a.Broker, Dial: dialerFrom(from).DialContext, TLS: config}
+		c, err := pubsub.ConnectMQTT(pubsub.MQTTOptions("tcp://"+a.Broker.String(), func(context.Context, string, string) (net.Conn, error) { return caller.Connect() }, name))
 		s := &sensor{device: fmt.Sprintf("meter-%05d", 10000+i), value: 20}
 		devices[i] = device{func() error {
 			t := c.Publish(fmt.Sprintf("meters/%05d/reading", 10000+i), 1, false, s.next())

@@ -1,14 +1,24 @@
 package e2e
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // redis starts redis-server.
 func (s *site) redis() {
+	s.lan.lab.t.Helper()
+	s.redisWith(nil)
+}
+
+// redisWith is redis with variables in its environment, NAME=VALUE, and more arguments.
+func (s *site) redisWith(env []string, args ...string) {
 	l := s.lan.lab
 	l.t.Helper()
 	l.program("redis-server", "redis-server")
-	launch(l.t, "redis-server", s.lan.command("redis-server", "--bind", s.host4.String(), "--port", "6379",
-		"--protected-mode", "no", "--save", "", "--appendonly", "no", "--dir", l.dir))
+	all := append(slices.Clone(env), "redis-server", "--bind", s.host4.String(), "--port", "6379",
+		"--protected-mode", "no", "--save", "", "--appendonly", "no", "--dir", l.dir)
+	launch(l.t, "redis-server", s.lan.command("env", append(all, args...)...))
 	s.listening(6379)
 }
 

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"os"
@@ -83,6 +84,28 @@ func TestTLSRabbitMQ(t *testing.T) {
 	const key = "plant.line-3.state"
 	l.compareTLS(gateways, trial{fanout: few("amqp", key), delivery: tally{"amqp", "basic.deliver", pubsub.Exchange + "/" + key}}, secure{at, c})
 	l.wantNoSecrets(secretsOf(t, keylog), nil, gateways...)
+}
+
+// Redis, with a key log that its gateway empties: what was in it the clients know as well.
+func TestTLSRedis(t *testing.T) {
+	l := newLab(t, 2)
+	p, keylog, known := l.newPKI(), l.newKeyLog(), l.newKeyLog()
+	at := netip.AddrPortFrom(l.broker().host4, 6380)
+	l.broker().redisWith(l.preloading(keylog), "--tls-port", fmt.Sprint(at.Port()),
+		"--tls-cert-file", p.path("server.pem"), "--tls-key-file", p.path("server.key"), "--tls-ca-cert-file", p.path("ca.pem"))
+	l.broker().listeningAt(at)
+	p.fleet(50)
+	c := p.credentials()
+	c.KeyLog = known
+	gateways := l.tunnel(tunnelOptions{offload: true, top: metricsLine, tables: l.opening(l.broker(), keylog, true, at)})
+	defer wantNothingLost(t, gateways...)
+	const channel = "plant:line-3:state"
+	l.compareTLS(gateways, trial{fanout: few("redis", channel), delivery: tally{"redis", "message", channel}}, secure{at, c})
+	eventually(t, 5*time.Second, func() string {
+		b, err := os.ReadFile(keylog) // holes, which are read as zeros
+		return missingUnless(err == nil && len(bytes.Trim(b, "\x00")) == 0, "the key log is not empty")
+	})
+	l.wantNoSecrets(secretsOf(t, known), nil, gateways...)
 }
 
 // Over a carrier in plain secrets would be shown to everybody: a gateway that is

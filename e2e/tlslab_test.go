@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,8 @@ import (
 const (
 	tlsBytes   = 1.2              // times the bytes of a delivery, in the steady state
 	tlsLatency = time.Millisecond // more at the median, with what clients and broker take for TLS
+	tlsReopen  = time.Second      // from when the lanes of a gateway are up that was killed, until its records are opened again
+	tlsResumed = 900.0            // bytes of a connection that is resumed, used once and ended
 )
 
 // newKeyLog makes an empty key log where nothing reaches a disk, and returns its path.
@@ -30,6 +33,14 @@ func (l *lab) newKeyLog() string {
 		l.t.Fatal(err)
 	}
 	return path
+}
+
+// preloading returns the environment of a program with OpenSSL that is to write a key log.
+func (l *lab) preloading(keylog string) []string {
+	l.t.Helper()
+	library := filepath.Join(l.dir, "libsheafkeylog.so")
+	l.command("make", "-C", "..", "preload", "PRELOAD="+library)
+	return []string{"LD_PRELOAD=" + library, "SSLKEYLOGFILE=" + keylog}
 }
 
 // opening returns the tables by which the gateways open connections to servers. The
@@ -49,6 +60,28 @@ func (l *lab) opening(at *site, keylog string, empty bool, servers ...netip.Addr
 
 // secureBroker is where mosquitto listens for TLS.
 func (l *lab) secureBroker() netip.AddrPort { return netip.AddrPortFrom(l.broker().host4, 8883) }
+
+// secureMosquitto starts the broker, which listens in plain and for TLS. Those who come
+// over TLS have to show a certificate, and are the user whom it names; what users may do
+// is in the lines of an access list. Who comes in plain may do everything.
+func (s *site) secureMosquitto(p *pki, env []string, access ...string) *process {
+	l := s.lan.lab
+	l.t.Helper()
+	acl := p.path("acl")
+	if err := os.WriteFile(acl, []byte("topic readwrite #\n"+strings.Join(access, "\n")+"\n"), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return s.mosquittoWith(env, append([]string{"log_type notice", "acl_file " + acl},
+		append(p.listener(l.secureBroker()), "require_certificate true", "use_identity_as_username true")...)...)
+}
+
+// listener returns the lines of mosquitto's configuration that have it listen for TLS.
+func (p *pki) listener(at netip.AddrPort) []string {
+	return []string{
+		fmt.Sprintf("listener %d %s", at.Port(), at.Addr()),
+		"cafile " + p.path("ca.pem"), "certfile " + p.path("server.pem"), "keyfile " + p.path("server.key"),
+	}
+}
 
 // A secure is where a broker listens for TLS, and what clients need there.
 type secure struct {
@@ -74,4 +107,16 @@ func (l *lab) compareTLS(gateways []*gateway, f trial, s secure) {
 		a.atMost(f.String()+" over TLS", m.perMessage(), tlsBytes*plain.perMessage())
 		a.within("added by TLS at p50", m.Latency.P50-plain.Latency.P50, tlsLatency)
 	})
+}
+
+// connections returns the ends of the connections that the clients' site has to a server,
+// in order.
+func (l *lab) connections(server netip.AddrPort) []string {
+	l.t.Helper()
+	var all []string
+	for line := range strings.Lines(l.clients().lan.run("ss", "-Htn", "state", "established", "dst", server.String())) {
+		all = append(all, strings.Fields(line)[2])
+	}
+	slices.Sort(all)
+	return all
 }
