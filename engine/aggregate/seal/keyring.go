@@ -33,17 +33,18 @@ type candidate struct {
 	near   uint64 // a record's number, not long ago
 	hinted bool   // near is known
 	cursor uint64 // where the search goes on
+	tries  int    // records that it was tried on
 }
 
 const (
-	// The search for a record's number: around where it was last heard of, then upward
-	// from 0, some numbers with each record. A number costs some 30 ns with AES, so
-	// that a record costs at most a tenth of a millisecond, and a connection is found
-	// again after as many records as there were thousands.
+	// The search for a record's number: around where it was last heard of, with the
+	// first records and with every so many of those behind; then, of a connection whose
+	// beginning was not seen, upward from 0, some numbers with each record.
 	searchBehind = 64
 	searchAhead  = 1 << 10
-	searchChunk  = 1 << 12
-	searchEnd    = 1 << 24
+	searchEager  = 16
+	searchLazy   = 64
+	searchEnd    = 1 << 22
 
 	// maxMisses is how many records in a row are tried in vain before nothing more is
 	// tried, once the search is through: what does not fit is of another connection.
@@ -128,6 +129,18 @@ func (k *keyring) updated(o *Opener, record []byte) (inner []byte, ok bool) {
 	return o.room.open(next, record, n)
 }
 
+// chunk returns how many numbers are tried with a record: some 60 us of them, at 60 ns with
+// AES, at 180 with ChaCha20, and at 400 in TLS 1.2, where only opening the record can tell.
+func (k *Keys) chunk() uint64 {
+	switch {
+	case !k.suite.tls13:
+		return 1 << 7
+	case k.suite.chacha:
+		return 1 << 8
+	}
+	return 1 << 10
+}
+
 // find looks for a record's number. passed is how many protected records have gone by,
 // from the connection's first where counted says so.
 func (c *candidate) find(record []byte, passed uint64, counted bool) (uint64, bool) {
@@ -136,11 +149,12 @@ func (c *candidate) find(record []byte, passed uint64, counted bool) (uint64, bo
 		return n, true
 	}
 	if counted {
+		c.cursor = searchEnd // there is nothing else to be searched
 		if n, ok := try(passed-min(passed, uncounted), passed+1); ok {
 			return n, true
 		}
 	}
-	if c.hinted {
+	if c.tries++; c.hinted && (c.tries <= searchEager || c.tries%searchLazy == 0) {
 		if n, ok := try(c.near-min(c.near, searchBehind), c.near+searchAhead); ok {
 			return n, true
 		}
@@ -149,7 +163,7 @@ func (c *candidate) find(record []byte, passed uint64, counted bool) (uint64, bo
 		return 0, false
 	}
 	from := c.cursor
-	c.cursor += searchChunk
+	c.cursor += c.keys.chunk()
 	return try(from, c.cursor)
 }
 
