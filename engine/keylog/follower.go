@@ -68,6 +68,20 @@ func newFollower(s *Store, c FileConfig) *Follower {
 	return f
 }
 
+// Inspect tells of a file what a Follower of it would, and reads nothing. Grew is when
+// somebody wrote to it last.
+func Inspect(c FileConfig) FileStatus {
+	f := &Follower{cfg: c, status: FileStatus{Path: c.Path}}
+	f.status.Fault = f.find()
+	if t := f.current; t != nil {
+		if t.stat.Size > 0 {
+			f.status.Grew = time.Unix(t.stat.Mtim.Unix())
+		}
+		t.close()
+	}
+	return f.status
+}
+
 // poll looks into the file now and then.
 func (f *Follower) poll() {
 	tick := time.NewTicker(pollInterval)

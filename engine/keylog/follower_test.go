@@ -385,6 +385,28 @@ func TestOnDisk(t *testing.T) {
 	}
 }
 
+// Inspect finds what a Follower would, and takes nothing out of the file.
+func TestInspect(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	if s := Inspect(FileConfig{Path: path}); !errors.Is(s.Fault, fs.ErrNotExist) {
+		t.Errorf("%+v", s)
+	}
+	l := &log{t: t, path: path}
+	l.append(tls12(1))
+	wrote := time.Date(2026, 12, 1, 1, 2, 3, 0, time.UTC)
+	l.do(os.Chtimes(path, wrote, wrote))
+	if s := Inspect(FileConfig{Path: path, Empty: true}); s.Fault != nil || !s.Grew.Equal(wrote) {
+		t.Errorf("%+v", s)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != tls12(1) {
+		t.Errorf("the file was changed: %v", err)
+	}
+	l.do(os.Chmod(path, 0o644))
+	if s := Inspect(FileConfig{Path: path}); !errors.Is(s.Fault, ErrRefused) {
+		t.Errorf("%+v", s)
+	}
+}
+
 // Only the end of a large file is read when it is opened.
 func TestBacklogIsBounded(t *testing.T) {
 	for _, tt := range []struct {

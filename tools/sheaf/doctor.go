@@ -75,6 +75,7 @@ func (d *doctor) run(ctx context.Context) error {
 	if d.cfg != nil {
 		d.checkBuffers()
 		d.checkListen()
+		d.checkTLS()
 		d.checkEnds(ctx)
 		d.checkPeers(ctx)
 	}

@@ -101,6 +101,7 @@ func (p *patient) examine(t *testing.T, running *engine.Status) (string, *doctor
 		d.checkNetwork()
 		d.checkBuffers()
 		d.checkListen()
+		d.checkTLS()
 	}
 	return out.String(), d
 }
