@@ -80,6 +80,7 @@ func (c *Conn) hello(b []byte) {
 
 // forget forgets the secrets of the connection before, which had the same ports.
 func (c *Conn) forget() {
+	c.Out.unkey()
 	for i := range c.theirs {
 		clear(c.theirs[i].material)
 	}

@@ -111,6 +111,13 @@ func (o *Opener) Clear() {
 	*o = Opener{conn: o.conn, room: o.room}
 }
 
+// unkey forgets the keys, which are of a connection before.
+func (o *Opener) unkey() {
+	o.keys.clear()
+	o.ring.clear()
+	o.inside = false
+}
+
 // Open appends what a segment's payload holds to dst, and its pieces to pieces. It
 // reports false where nothing of it can be opened: it is to be carried as it is, and dst is
 // as it was; pieces, unless they are as they were, say what it consists of. seq is the
@@ -123,6 +130,9 @@ func (o *Opener) Open(dst []byte, pieces []Piece, seq seqnum.Value, payload []by
 	}
 	if !o.started {
 		o.started, o.lost, o.next = true, true, seq
+	}
+	if o.far.next > maxTold/2 && !o.inside {
+		o.far = far{} // keys are told anew before there is no room for more
 	}
 	end := seq.Add(seqnum.Size(len(payload)))
 	switch behind := seq.Size(o.next); {
@@ -253,7 +263,7 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 	case w.deaf:
 	case o.rest <= len(p):
 		return o.record(w, seq, p, had)
-	case o.keys.sure(o) && o.keys.current.fits(o.head, had, p):
+	case o.keys.sure(o) && o.tellable() && o.keys.current.fits(o.head, had, p):
 		return o.beginPart(w, p, had)
 	}
 	o.gather = !w.deaf && o.keys.any()
@@ -331,6 +341,8 @@ func (o *Opener) record(w *writer, seq seqnum.Value, p []byte, had int) int {
 	inner, ok := o.keys.open(o, record)
 	if !ok {
 		o.keys.miss()
+	}
+	if !ok || !o.tellable() {
 		return o.plain(w, p, had == 0)
 	}
 	o.rest, o.lost = 0, false
@@ -366,6 +378,13 @@ func (o *Opener) prepare(w *writer, number uint64, head int) {
 		w.number(number, head)
 		f.number, f.head, f.inside = number, head, false
 	}
+}
+
+// tellable says whether the Sealer has the keys in use, or may be told them: with several
+// connections in one segment there is no room for all of theirs.
+func (o *Opener) tellable() bool {
+	k, f := &o.keys, &o.far
+	return f.keys == k.current || f.keys == k.before && k.before != nil || f.next < maxTold
 }
 
 // write writes a whole record.
@@ -443,6 +462,7 @@ func (o *Opener) regain(w *writer, seq seqnum.Value, p []byte) int {
 			o.kind, o.have, o.rest = kind, 0, HeadLen+size
 			record := p[i : i+o.rest]
 			if _, ok := o.keys.open(o, record); !ok {
+				o.keys.miss()
 				continue
 			}
 			if i > 0 {

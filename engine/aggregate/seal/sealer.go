@@ -53,6 +53,7 @@ func (s *Sealer) Clear() {
 // ErrOpened; the Sealer is not to be used again then.
 func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 	r := reader{b: opened}
+	from := len(dst)
 	var before *position
 	for len(r.b) > 0 {
 		m := r.byte()
@@ -62,6 +63,7 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 				was := s.position
 				before = &was
 			}
+			r.check(m&^(itemKind|flagOnce) == 0)
 			s.seek(&r)
 		case kind >= changeCipherSpec && kind <= heartbeat:
 			dst = s.whole(dst, &r, m)
@@ -85,7 +87,7 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 		default:
 			r.bad = true
 		}
-		if r.bad {
+		if r.bad || len(dst)-from > maxPayload {
 			return nil, ErrOpened
 		}
 	}
@@ -113,6 +115,10 @@ func (s *Sealer) learn(kind byte, content []byte) {
 		ticketsIn(content, s.room.tickets.receive)
 	}
 }
+
+// maxPayload bounds what is sealed of one opened payload, in bytes: an IP packet is not
+// longer (RFC 791 section 3.1), and padding is two bytes that stand for 16 kB.
+const maxPayload = 1<<16 - 1
 
 // seek reads the number of the record that comes next.
 func (s *Sealer) seek(r *reader) {
@@ -180,7 +186,7 @@ func (s *Sealer) whole(dst []byte, r *reader, m byte) []byte {
 	}
 	from := len(dst)
 	dst = s.keys.Seal(dst, recordHead(kind), &nonce, inner, s.number)
-	dst = s.drop(dst, from, r)
+	dst = s.drop(dst, from)
 	s.number++
 	return dst
 }
@@ -196,11 +202,7 @@ func appendInner(dst, content []byte, kind byte, padding int) []byte {
 }
 
 // drop takes off what went before of the record that begins at an offset of dst.
-func (s *Sealer) drop(dst []byte, from int, r *reader) []byte {
-	if s.head > len(dst)-from {
-		r.bad = true
-		return dst
-	}
+func (s *Sealer) drop(dst []byte, from int) []byte {
 	n := copy(dst[from:], dst[from+s.head:])
 	s.head = 0
 	return dst[:from+n]
@@ -236,7 +238,7 @@ func (s *Sealer) begin(dst []byte, r *reader, m byte) []byte {
 	dst = append(dst, s.part.head[:]...)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(s.keys.Overhead()-HeadLen+n))
 	dst = append(dst, nonce[:s.keys.NonceLen()]...)
-	return s.piece(s.drop(dst, from, r), r, m)
+	return s.piece(s.drop(dst, from), r, m)
 }
 
 // more seals the next bytes of a record.

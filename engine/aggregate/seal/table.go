@@ -24,7 +24,7 @@ type Table struct {
 	stats *Stats
 }
 
-// NewTable returns a table of at most limit connections.
+// NewTable returns a table of at most limit connections, and of those that the peer opens.
 func NewTable(cfg Config, limit int) *Table {
 	return &Table{cfg: cfg, limit: limit, conns: make(map[parsers.FlowKey]*Conn), stats: &Stats{}}
 }
@@ -85,6 +85,11 @@ func (t *Table) get(key *parsers.FlowKey, fromClient bool) *Conn {
 	if len(t.all) >= t.limit {
 		return nil
 	}
+	return t.add(key, fromClient)
+}
+
+// add adds a connection.
+func (t *Table) add(key *parsers.FlowKey, fromClient bool) *Conn {
 	c := &Conn{table: t, key: *key, fromClient: fromClient, index: len(t.all), used: t.now}
 	c.Out = Opener{conn: c, room: &t.room}
 	c.In.room = &t.room
@@ -137,6 +142,7 @@ func (c *Conn) clear() {
 func (t *Table) remove(c *Conn) {
 	c.clear()
 	c.unsay()
+	t.room.clear()
 	delete(t.conns, c.key)
 	last := t.all[len(t.all)-1]
 	t.all[c.index], last.index = last, c.index
@@ -154,9 +160,12 @@ func (t *Table) Tell(key *parsers.FlowKey, secrets []byte) error {
 		return nil
 	}
 	own := key.Reverse()
-	c := t.get(&own, secrets[0]&tellClient == 0)
+	c := t.conns[own]
 	if c == nil {
-		return fmt.Errorf("%w: more connections than there may be", ErrOpened)
+		// The peer opens it, whatever room there is here. It is one of no more than the
+		// peer may have contexts, since Forget follows.
+		t.expire()
+		c = t.add(&own, secrets[0]&tellClient == 0)
 	}
 	c.receiving = true
 	r, suite := reader{b: secrets}, Suite(0)

@@ -16,6 +16,7 @@ type link struct {
 	t     tester
 	ends  [2]*sealtest.Gateway
 	logs  [2]*sealtest.Log
+	cfg   [2]seal.Config
 	limit [2]int
 	way   [2][]sealtest.Message
 	count int // segments that arrived
@@ -33,7 +34,8 @@ func newLink(t tester, clients, servers int) *link {
 	l := &link{t: t, limit: [2]int{clients, servers}}
 	for i := range l.ends {
 		l.logs[i] = new(sealtest.Log)
-		l.ends[i] = sealtest.NewGateway(l.logs[i], l.limit[i])
+		l.cfg[i] = seal.Config{Served: sealtest.Served, Secrets: l.logs[i]}
+		l.ends[i] = sealtest.NewGateway(l.cfg[i], l.limit[i])
 	}
 	return l
 }
@@ -90,7 +92,8 @@ func (l *link) settle() {
 // gateways that were killed.
 func (l *link) begin(killed ...int) {
 	for _, i := range killed {
-		l.ends[i] = sealtest.NewGateway(l.logs[i], l.limit[i])
+		l.cfg[i] = seal.Config{Served: sealtest.Served, Secrets: l.logs[i]}
+		l.ends[i] = sealtest.NewGateway(l.cfg[i], l.limit[i])
 	}
 	for i := range l.ends {
 		l.way[i] = nil

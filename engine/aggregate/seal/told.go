@@ -140,7 +140,7 @@ func (c *Conn) take(r *reader, last *Suite) {
 	} else {
 		r.check(flags&tellSuite == 0)
 	}
-	if r.check(flags&^byte(tellFlags) == 0 && flags&tellClient != 0 != c.fromClient); r.bad {
+	if r.check(flags&^byte(tellFlags) == 0); r.bad {
 		return
 	}
 	keys, err := NewKeys(suite, material)

@@ -38,8 +38,8 @@ type Gateway struct {
 }
 
 // NewGateway returns one whose table has room for so many connections.
-func NewGateway(log *Log, limit int) *Gateway {
-	g := &Gateway{Table: seal.NewTable(seal.Config{Served: Served, Secrets: log}, limit)}
+func NewGateway(cfg seal.Config, limit int) *Gateway {
+	g := &Gateway{Table: seal.NewTable(cfg, limit)}
 	g.Begin()
 	return g
 }
