@@ -10,12 +10,20 @@ import (
 	"sheaf/engine/aggregate/seal/sealtest"
 )
 
-// told is an entry of secrets: material of so many bytes, of the traffic.
-func told(flags byte, suite seal.Suite, material int) []byte {
-	b := binary.BigEndian.AppendUint16([]byte{flags}, uint16(suite))
-	b = append(b, 0, byte(material))
-	return append(b, make([]byte, material)...)
+// told is an entry of secrets with a suite, of material that is all zeros.
+func told(flags byte, suite seal.Suite) []byte {
+	b := binary.BigEndian.AppendUint16([]byte{flags | withSuite}, uint16(suite))
+	if flags&reverse != 0 {
+		b = append(b, 0)
+	}
+	return append(b, make([]byte, suite.SecretLen())...)
 }
+
+// Flags of entries.
+const (
+	reverse   = 1
+	withSuite = 32
+)
 
 // first are flags that tell of the client's direction, and void what was told before.
 const first = 2 | 4 | 8
@@ -34,7 +42,7 @@ func FuzzSeal(f *testing.F) {
 		s := seal.Suite(suite)
 		g := sealtest.NewGateway(seal.Config{Served: sealtest.Served}, 2)
 		key := sealtest.Key(0, sealtest.Client)
-		err := g.Table.Tell(&key, told(first, s, s.SecretLen()))
+		err := g.Table.Tell(&key, told(first, s))
 		if s.Known() != (err == nil) {
 			t.Fatalf("keys of %v: %v", s, err)
 		}
@@ -124,7 +132,7 @@ func FuzzOpener(f *testing.F) {
 func TestSealIsBounded(t *testing.T) {
 	g := sealtest.NewGateway(seal.Config{Served: sealtest.Served}, 2)
 	key := sealtest.Key(0, sealtest.Client)
-	if err := g.Table.Tell(&key, told(first, seal.AES128GCM13, 32)); err != nil {
+	if err := g.Table.Tell(&key, told(first, seal.AES128GCM13)); err != nil {
 		t.Fatal(err)
 	}
 	opened := []byte{5, 0}

@@ -84,7 +84,10 @@ var grammar = []struct {
 	{"a beginning within a record", "\x05\x00\x22\x17\x00\x02\x03ab\x02\x17\x00\x01a", -1},
 	{"a record while the tag is not there", "\x05\x00\x22\x17\x00\x02\x03ab\x17a", -1},
 	{"a record instead of the one inside", "\x05\x00\x22\x17\x00\x02\x03ab\x04\x00\x00\x17a", 5 + 2 + 3 + 5 + 2 + 16},
-	{"an item of kind 7", "\x07", -1},
+	{"a ticket that was not sent", "\x070123456789ab", -1},
+	{"a ticket with a flag", "\x270123456789ab", -1},
+	{"a name that is cut", "\x070123456789a", -1},
+	{"an item of kind 8", "\x08", -1},
 }
 
 // TestGrammar holds each rule of opened payloads.
@@ -112,7 +115,7 @@ func newTold(t *testing.T, suite seal.Suite) *sealtest.Gateway {
 	t.Helper()
 	g := sealtest.NewGateway(seal.Config{Served: sealtest.Served}, 2)
 	key := sealtest.Key(0, sealtest.Client)
-	if err := g.Table.Tell(&key, told(first, suite, suite.SecretLen())); err != nil {
+	if err := g.Table.Tell(&key, told(first, suite)); err != nil {
 		t.Fatal(err)
 	}
 	return g
@@ -174,22 +177,24 @@ var secrets = []struct {
 	ok      bool
 }{
 	{"nothing", "", true},
-	{"keys", string(told(first, seal.AES128GCM13, 32)), true},
-	{"keys of the handshake", string(told(2|4, seal.AES256GCM13, 48)), true},
-	{"keys of the other direction", string(told(1|4|8, seal.ChaCha20Poly130513, 32)), true},
-	{"those that are kept", string(told(1|4|8|16, seal.ChaCha20Poly130513, 32)), true},
-	{"what was told and is kept, and is not", string(rune(4 | 8 | 16)), false},
-	{"another flag", string(told(0x20, seal.AES128GCM13, 32)), false},
-	{"a suite that is not known", string(told(first, 0x1304, 32)), false},
-	{"material that is too short", string(told(first, seal.AES128GCM13, 31)), false},
-	{"material that is too long", string(told(first, seal.AES128GCM13, 33)), false},
-	{"material that is cut", string(told(first, seal.AES128GCM13, 32)[:36]), false},
-	{"flags only", "\x0e", false},
-	{"half a suite", "\x0e\x13", false},
-	{"no number", "\x0e\x13\x01", false},
-	{"four keys", string(bytes.Repeat(told(4|8, seal.AES128GCM13, 32), 4)), true},
-	{"five keys", string(bytes.Repeat(told(4|8, seal.AES128GCM13, 32), 5)), false},
-	{"five keys, the last of them first", string(bytes.Repeat(told(4|8, seal.AES128GCM13, 32), 4)) + string(told(first, seal.AES128GCM13, 32)), true},
+	{"keys", string(told(first, seal.AES128GCM13)), true},
+	{"keys of the handshake", string(told(2|4, seal.AES256GCM13)), true},
+	{"keys of the other direction", string(told(reverse|4|8, seal.ChaCha20Poly130513)), true},
+	{"those that are kept", string(told(reverse|4|8|16, seal.ChaCha20Poly130513)), true},
+	{"what was told and is kept, and is not", "\x1c", false},
+	{"the same with a suite", "\x3c\x13\x01", false},
+	{"another flag", string(told(0x40, seal.AES128GCM13)), false},
+	{"a suite that is not known", string(told(first, 0x1304)), false},
+	{"no suite", string(append([]byte{first}, make([]byte, 32)...)), false},
+	{"the suite of the entry before", string(told(first, seal.AES128GCM13)) + "\x0c" + strings.Repeat("k", 32), true},
+	{"material that is too short", string(told(first, seal.AES128GCM13)[:34]), false},
+	{"material that is too long", string(told(first, seal.AES128GCM13)) + "\xff", false},
+	{"flags only", "\x2e", false},
+	{"half a suite", "\x2e\x13", false},
+	{"no number", "\x2d\x13\x01", false},
+	{"four keys", string(bytes.Repeat(told(4|8, seal.AES128GCM13), 4)), true},
+	{"five keys", string(bytes.Repeat(told(4|8, seal.AES128GCM13), 5)), false},
+	{"five keys, the last of them first", string(bytes.Repeat(told(4|8, seal.AES128GCM13), 4)) + string(told(first, seal.AES128GCM13)), true},
 }
 
 // TestSecrets holds each rule of them.
@@ -208,7 +213,7 @@ func TestSecrets(t *testing.T) {
 func TestSealNeedsAConnection(t *testing.T) {
 	g := sealtest.NewGateway(seal.Config{Served: sealtest.Served}, 2)
 	key := sealtest.Key(0, sealtest.Client)
-	if _, err := g.Table.Seal(nil, &key, 0, []byte{0, 'a'}); !errors.Is(err, seal.ErrOpened) {
+	if _, err := g.Table.Seal(nil, &key, 0, []byte{23, 'a'}); !errors.Is(err, seal.ErrOpened) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -317,6 +317,7 @@ func (o *Opener) tried() bool {
 	o.gather = false
 	inner, ok := o.keys.open(o, o.part.inner)
 	if !ok {
+		o.keys.miss()
 		return false
 	}
 	kind := o.kind

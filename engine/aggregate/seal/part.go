@@ -9,12 +9,13 @@ type part struct {
 	inner  []byte // of the record so far
 	length int    // of inner in the end
 	tag    [TagLen]byte
-	tagged int // bytes of the tag so far
+	tagged int  // bytes of the tag so far
+	wrong  bool // some of them are not the tag's
 }
 
 // begin starts a record.
 func (p *part) begin(head [3]byte, nonce [explicitLen]byte, length int) {
-	p.head, p.nonce, p.inner, p.length, p.tagged = head, nonce, p.inner[:0], length, 0
+	p.head, p.nonce, p.inner, p.length, p.tagged, p.wrong = head, nonce, p.inner[:0], length, 0, false
 }
 
 // add moves bytes of the record into inner, with the keystream applied to them, and
@@ -82,6 +83,7 @@ func (o *Opener) piece(w *writer, m byte, b []byte) int {
 	tag := b[text:n]
 	wrong := string(tag) != string(p.tag[p.tagged:p.tagged+len(tag)])
 	p.tagged += len(tag)
+	p.wrong = p.wrong || wrong
 	complete := len(p.inner) == p.length
 	if complete && p.tagged < TagLen {
 		m |= flagCut
@@ -99,7 +101,7 @@ func (o *Opener) piece(w *writer, m byte, b []byte) int {
 	}
 	o.writePiece(w, inner, m&itemKind == itemBegin, complete)
 	if p.tagged == TagLen {
-		o.endPart(wrong)
+		o.endPart()
 	}
 	return n
 }
@@ -119,12 +121,12 @@ func (o *Opener) writePiece(w *writer, inner []byte, start, complete bool) {
 	}
 }
 
-// endPart ends the record that was passing; wrong says that its tag does not fit.
-func (o *Opener) endPart(wrong bool) {
+// endPart ends the record that was passing.
+func (o *Opener) endPart() {
 	o.inside, o.far.inside = false, false
 	o.keys.number++
 	o.far.number = o.keys.number
-	if wrong {
+	if o.part.wrong {
 		o.keys.miss()
 		return
 	}

@@ -33,6 +33,7 @@ type Sealer struct {
 	keys  *Keys  // nil where there are none
 	stage stage  // of keys
 	part  part
+	once  bool  // what is sealed was sealed before
 	room  *room // of its Table
 }
 
@@ -54,14 +55,13 @@ func (s *Sealer) Clear() {
 func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 	r := reader{b: opened}
 	from := len(dst)
-	var before *position
+	var before position
 	for len(r.b) > 0 {
 		m := r.byte()
 		switch kind := m & itemKind; {
 		case kind == itemNumber:
-			if m&flagOnce != 0 && before == nil {
-				was := s.position
-				before = &was
+			if m&flagOnce != 0 && !s.once {
+				before, s.once = s.position, true
 			}
 			r.check(m&^(itemKind|flagOnce) == 0)
 			s.seek(&r)
@@ -91,8 +91,8 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 			return nil, ErrOpened
 		}
 	}
-	if before != nil {
-		s.position = *before
+	if s.once {
+		s.position, s.once = before, false
 	}
 	return dst, nil
 }
@@ -176,7 +176,9 @@ func (s *Sealer) whole(dst []byte, r *reader, m byte) []byte {
 	}
 	inner := content
 	kind := m & itemKind
-	s.learn(kind, content)
+	if !s.once {
+		s.learn(kind, content)
+	}
 	if s.keys.suite.tls13 {
 		s.room.inner = appendInner(s.room.inner[:0], content, kind, padding)
 		inner, kind = s.room.inner, applicationData
@@ -279,8 +281,9 @@ func (s *Sealer) piece(dst []byte, r *reader, m byte) []byte {
 	} else {
 		dst = append(dst, p.tag[p.tagged:tagged]...)
 	}
+	p.wrong = p.wrong || wrong != nil
 	if p.tagged = tagged; tagged == TagLen {
-		if s.keys.suite.tls13 {
+		if s.keys.suite.tls13 && !p.wrong {
 			s.learn(content(p.inner))
 		}
 		s.inside = false

@@ -31,8 +31,8 @@ const (
 // tickets are those of a lane: received has the newest ones that the peer sent, which this
 // end may name; sent has those that this end sent, which the peer may name.
 type tickets struct {
-	received map[ticketName]struct{}
-	order    []ticketName // of received: a ring
+	received map[ticketName]int // times in order
+	order    []ticketName       // of received: a ring
 	oldest   int
 
 	sent    map[ticketName]*ticket
@@ -51,21 +51,23 @@ type sentTicket struct {
 	frame uint64 // that had it
 }
 
-// receive notes a ticket that the peer sent.
+// receive notes a ticket that the peer sent, and each time that it sent it: so does the
+// peer.
 func (t *tickets) receive(ticket []byte) {
 	name := nameOf(ticket)
-	if _, ok := t.received[name]; ok {
-		return
-	}
 	if t.received == nil {
-		t.received = make(map[ticketName]struct{})
+		t.received = make(map[ticketName]int)
 	}
-	t.received[name] = struct{}{}
+	t.received[name]++
 	if len(t.order) < maxTickets {
 		t.order = append(t.order, name)
 		return
 	}
-	delete(t.received, t.order[t.oldest])
+	if old := t.order[t.oldest]; t.received[old] > 1 {
+		t.received[old]--
+	} else {
+		delete(t.received, old)
+	}
 	t.order[t.oldest] = name
 	t.oldest = (t.oldest + 1) % maxTickets
 }
