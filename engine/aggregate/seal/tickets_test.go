@@ -20,7 +20,6 @@ func TestReceivedTicketsAreBounded(t *testing.T) {
 	var k tickets
 	for n := range maxTickets {
 		k.receive(ticketOf(n))
-		k.receive(ticketOf(n)) // again is not anew
 	}
 	has := func(n int) bool { _, ok := k.received[nameOf(ticketOf(n))]; return ok }
 	if len(k.received) != maxTickets || !has(0) {
@@ -29,6 +28,34 @@ func TestReceivedTicketsAreBounded(t *testing.T) {
 	k.receive(ticketOf(maxTickets))
 	if len(k.received) != maxTickets || has(0) || !has(1) || !has(maxTickets) {
 		t.Errorf("%d past the bound; the first %v, the second %v, the last %v", len(k.received), has(0), has(1), has(maxTickets))
+	}
+}
+
+// What one end knows by name the other has, however often tickets are sent.
+func TestTicketsAreCountedAlike(t *testing.T) {
+	var here, there tickets
+	send := func(n int) {
+		here.send(ticketOf(n))
+		here.written(1)
+		there.receive(ticketOf(n))
+		here.acknowledged(1)
+	}
+	send(0)
+	for range maxTickets - 1 {
+		send(1)
+	}
+	has := func() [2]bool {
+		return [2]bool{here.sent[nameOf(ticketOf(0))] != nil, there.received[nameOf(ticketOf(0))] > 0}
+	}
+	if got := has(); got != [2]bool{true, true} {
+		t.Errorf("at the bound: %v", got)
+	}
+	send(1)
+	if got := has(); got[1] && !got[0] {
+		t.Errorf("past it: %v", got)
+	}
+	if len(there.received) != 1 {
+		t.Errorf("%d tickets past the bound", len(there.received))
 	}
 }
 
