@@ -53,12 +53,9 @@ func openFronts(tables []TLS, keyLog func() io.Writer, log *slog.Logger) (all []
 		if f.plain, err = t.plain(); err != nil {
 			return nil, err
 		}
-		f.credentials, err = credentials.Open(credentials.Config{
-			Certificate: t.Certificate, PrivateKey: t.PrivateKey,
-			ClientCA: t.ClientCA, CRL: t.CRL, Optional: t.ClientAuth == authRequest,
-			ALPN: t.ALPN, KeyLog: keyLog(), Changed: f.noteChange,
-		})
-		if err != nil {
+		cfg := t.credentials()
+		cfg.KeyLog, cfg.Changed = keyLog(), f.noteChange
+		if f.credentials, err = credentials.Open(cfg); err != nil {
 			return nil, fmt.Errorf("[[tls]] %d: %w", i+1, err)
 		}
 		f.server = netstack.NewTLSFront(netstack.TLSFrontConfig{
@@ -67,6 +64,25 @@ func openFronts(tables []TLS, keyLog func() io.Writer, log *slog.Logger) (all []
 		all = append(all, f)
 	}
 	return all, nil
+}
+
+// credentials returns where a table's files are.
+func (t *TLS) credentials() credentials.Config {
+	return credentials.Config{
+		Certificate: t.Certificate, PrivateKey: t.PrivateKey,
+		ClientCA: t.ClientCA, CRL: t.CRL, Optional: t.ClientAuth == authRequest, ALPN: t.ALPN,
+	}
+}
+
+// InspectTLSServer reads the files that a [[tls]] table with a certificate names, as a
+// gateway does that starts, and returns when the certificate expires. The error is about
+// one of them, and says which.
+func InspectTLSServer(t *TLS) (until time.Time, err error) {
+	c, err := credentials.Open(t.credentials())
+	if err != nil {
+		return time.Time{}, err
+	}
+	return c.Until(), nil
 }
 
 // fronts returns the TLS servers by their addresses.

@@ -77,6 +77,7 @@ func (d *doctor) run(ctx context.Context) error {
 		d.checkListen()
 		d.checkTLS()
 		d.checkEnds(ctx)
+		d.checkTLSServers(ctx)
 		d.checkPeers(ctx)
 	}
 	if ctx.Err() != nil {
