@@ -62,7 +62,7 @@ const (
 	fieldMethods // or, of a server, suite and method
 	fieldExtsLen
 	fieldExtHead
-	fieldExt // one that is not random, or the rest of one
+	fieldExt // one that is not random, or the rest of one; from here to fieldTicket12 what an extension has
 	fieldSharesLen
 	fieldShareHead
 	fieldShare
@@ -211,7 +211,7 @@ func (d *Dissector) next() {
 		s = d.extension()
 	case d.ext > 0 && (s.field == fieldNone || d.field == fieldBinder):
 		s = step{fieldExt, d.ext}
-	case d.ext == 0 && (d.field == fieldShare || d.field == fieldBinder || d.field == fieldExt || d.field == fieldTicket12):
+	case d.ext == 0 && d.field >= fieldExt && d.field <= fieldTicket12: // a HelloRetryRequest has a group without a share
 		s = step{fieldExtHead, 4}
 	case s.field == fieldNone:
 		s = step{fieldRest, d.left}
