@@ -188,6 +188,6 @@ func (m *Merger) piece(r *tlsRecords, p *seal.Piece, b []byte) {
 // ended notes that the segment at hand ends its flow.
 func (m *Merger) ended(f *flow) {
 	if f.records != nil && m.seg.Flags&(parsers.FlagFIN|parsers.FlagRST) != 0 {
-		f.records.conn.End()
+		f.records.conn.End(m.seg.Flags&parsers.FlagRST != 0)
 	}
 }

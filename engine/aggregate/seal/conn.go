@@ -21,6 +21,7 @@ type Conn struct {
 	sending    bool // the Merger knows the flow
 	receiving  bool // the peer has a context for the other direction
 	closed     bool // nothing more of the direction that is sent is opened
+	over       bool // nothing more comes of the other
 
 	random, serverRandom       [RandomLen]byte
 	hasRandom, hasServerRandom bool

@@ -25,6 +25,11 @@ type Source interface {
 	Secrets(random *[RandomLen]byte) Secrets
 }
 
+// A Forgetter is a Source that is told when a connection is over, and forgets its secrets.
+type Forgetter interface {
+	Forget(random *[RandomLen]byte)
+}
+
 // Config says which connections are opened, and with whose secrets.
 type Config struct {
 	Served  func(server netip.AddrPort) bool // whether connections to a server may be opened

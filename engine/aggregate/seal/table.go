@@ -3,6 +3,7 @@ package seal
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"gvisor.dev/gvisor/pkg/tcpip/seqnum"
@@ -14,14 +15,15 @@ import (
 // the connections are opened again without a new handshake, since one of the two ends
 // still has their secrets. It is not safe for concurrent use.
 type Table struct {
-	cfg   Config
-	limit int // connections
-	conns map[parsers.FlowKey]*Conn
-	all   []*Conn
-	hand  int // index in all of the one that was looked at last for giving way
-	now   time.Duration
-	room  room
-	stats *Stats
+	cfg    Config
+	limit  int // connections
+	conns  map[parsers.FlowKey]*Conn
+	all    []*Conn
+	hand   int // index in all of the one that was looked at last for giving way
+	now    time.Duration
+	room   room
+	resets []sentReset // whose frames the peer has not acknowledged, in their order
+	stats  *Stats
 }
 
 // NewTable returns a table of at most limit connections, and of those that the peer opens.
@@ -34,6 +36,7 @@ func NewTable(cfg Config, limit int) *Table {
 func (t *Table) Begin(stats *Stats) {
 	t.stats = stats
 	t.room.tickets = tickets{}
+	t.resets = nil
 	for _, c := range t.all {
 		c.renew()
 	}
@@ -198,11 +201,27 @@ func (t *Table) Seal(dst []byte, key *parsers.FlowKey, _ uint32, opened []byte) 
 }
 
 // Written says that what was opened since the last frame is in the frame of a number.
-func (t *Table) Written(frame uint64) { t.room.tickets.written(frame) }
+func (t *Table) Written(frame uint64) {
+	t.room.tickets.written(frame)
+	for i := len(t.resets) - 1; i >= 0 && t.resets[i].frame == 0; i-- {
+		t.resets[i].frame = frame
+	}
+}
 
 // Acknowledged says that a frame of the peer has been rebuilt, which it wrote when it had
 // rebuilt frames up to n.
-func (t *Table) Acknowledged(n uint64) { t.room.tickets.acknowledged(n) }
+func (t *Table) Acknowledged(n uint64) {
+	t.room.tickets.acknowledged(n)
+	done := 0
+	for done < len(t.resets) && t.resets[done].frame != 0 && t.resets[done].frame <= n {
+		if c := t.resets[done].conn; c.closed { // and none has begun on its ports
+			c.over = true
+			c.wipe()
+		}
+		done++
+	}
+	t.resets = slices.Delete(t.resets, 0, done)
+}
 
 // AppendTicket appends the opened payload of a segment to dst whose bytes from at to end
 // are a ticket, if the peer knows it: TicketPrefix bytes, those before the ticket,
@@ -250,10 +269,12 @@ func (t *Table) Passed(key *parsers.FlowKey, flags uint8, _ uint32, payload []by
 	}
 	if flags&(parsers.FlagSYN|parsers.FlagFIN|parsers.FlagRST) != 0 {
 		c.In.Clear()
+		c.over = flags&parsers.FlagSYN == 0
 	}
 	if flags&parsers.FlagRST != 0 {
-		c.End()
+		c.end()
 	}
+	c.wipe()
 }
 
 // Forget says that the peer has given the context of a flow to another.
@@ -282,7 +303,36 @@ func (c *Conn) Begin(seq uint32) {
 }
 
 // End ends the direction that is sent: nothing more of it is opened.
-func (c *Conn) End() {
+//
+// The other direction may go on, but for a reset: then what the peer has on its way comes
+// before a frame that acknowledges the one with the reset, and nothing behind it.
+func (c *Conn) End(reset bool) {
+	c.end()
+	if c.wipe(); reset && !c.over {
+		c.table.resets = append(c.table.resets, sentReset{conn: c})
+	}
+}
+
+func (c *Conn) end() {
 	c.Out.Clear()
 	c.closed = true
+}
+
+// wipe forgets all secrets, when both directions have ended.
+func (c *Conn) wipe() {
+	if c.closed && c.over {
+		c.In.Clear()
+		if s, ok := c.table.cfg.Secrets.(Forgetter); ok && c.hasRandom {
+			s.Forget(&c.random)
+		}
+		c.forget()
+		c.unsay()
+	}
+}
+
+// A sentReset is a connection that was reset here, and the number of the frame that tells
+// the peer, 0 before it is written.
+type sentReset struct {
+	conn  *Conn
+	frame uint64
 }

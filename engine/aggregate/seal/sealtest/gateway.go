@@ -88,7 +88,7 @@ func (g *Gateway) Send(key parsers.FlowKey, s Segment) Message {
 	}
 	m.Secrets = c.Secrets()
 	if s.Flags&(parsers.FlagFIN|parsers.FlagRST) != 0 {
-		c.End()
+		c.End(s.Flags&parsers.FlagRST != 0)
 	}
 	return m
 }
