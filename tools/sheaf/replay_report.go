@@ -186,7 +186,9 @@ func writeHints(w io.Writer, p *replay.Report) {
 		r := &p.Rows[i]
 		e.add(r.Protocol, encryptedBy(p, r), r.BytesIn)
 	}
-	writeEncrypted(w, e)
+	if !opens(tlsRow{"up", p.Directions.Up.TLS}, tlsRow{"down", p.Directions.Down.TLS}) {
+		writeEncrypted(w, e)
+	}
 	writeSecrets(w, p.Secrets)
 	writeCaptureHints(w, p)
 	share := float64(p.Opaque) / float64(max(p.Opaque+p.WithNames, 1))

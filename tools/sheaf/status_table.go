@@ -134,7 +134,7 @@ func writePeer(w io.Writer, p *engine.PeerStatus, rates *interval, events int) {
 	if sent.parts() > 0 {
 		writeParts(w, p, sent)
 	}
-	writeLanesTLS(w, p)
+	opened := writeLanesTLS(w, p)
 	writeSums(w, "by kind", sumEvents(p.Lanes, func(e *engine.EventStatus) { e.Event, e.Rest = "", false }), len(sent.events), false)
 	writeSums(w, "by event", slices.DeleteFunc(sumEvents(p.Lanes, nil), func(e engine.EventStatus) bool { return e.Event == "" && !e.Rest }), events, true)
 	if p.Sent.Frames > 0 {
@@ -142,7 +142,9 @@ func writePeer(w io.Writer, p *engine.PeerStatus, rates *interval, events int) {
 		fmt.Fprintln(w, "  frames sent because of:", counts(sent.flushes))
 		fmt.Fprintln(w, "  compared with one of the same:", counts(sent.hits))
 	}
-	writeEncrypted(w, encryptedOf(sent.events))
+	if !opened {
+		writeEncrypted(w, encryptedOf(sent.events))
+	}
 	writeOpaque(w, sent.events)
 }
 

@@ -27,11 +27,25 @@ func (r *tlsRow) empty() bool {
 	return r.Records == 0 && carried == 0 && len(r.Suites) == 0
 }
 
+// opens tells whether all TLS was opened, but for records that are not worth it.
+func opens(rows ...tlsRow) bool {
+	opened := false
+	for i := range rows {
+		opened = opened || rows[i].Records > 0
+		for why, n := range rows[i].Carried {
+			if n > 0 && why != seal.CarriedShort.String() {
+				return false
+			}
+		}
+	}
+	return opened
+}
+
 // writeTLS writes what became of TLS, unless there was none, and of how many connections
 // the cipher suite cannot be opened. Of the reasons for which records were not opened it
 // has those that there were.
 func writeTLS(w io.Writer, suites map[string]uint64, rows ...tlsRow) {
-	rows = slices.DeleteFunc(rows, func(r tlsRow) bool { return r.empty() })
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r tlsRow) bool { return r.empty() })
 	if len(rows) == 0 {
 		return
 	}
@@ -64,8 +78,9 @@ func writeTLS(w io.Writer, suites map[string]uint64, rows ...tlsRow) {
 	}
 }
 
-// writeLanesTLS writes what became of TLS that was sent to a peer, by lane.
-func writeLanesTLS(w io.Writer, p *engine.PeerStatus) {
+// writeLanesTLS writes what became of TLS that was sent to a peer, by lane, and returns
+// whether all was opened.
+func writeLanesTLS(w io.Writer, p *engine.PeerStatus) (opened bool) {
 	var rows []tlsRow
 	suites := make(map[string]uint64)
 	for i := range p.Lanes {
@@ -76,6 +91,7 @@ func writeLanesTLS(w io.Writer, p *engine.PeerStatus) {
 		}
 	}
 	writeTLS(w, suites, rows...)
+	return opens(rows...)
 }
 
 // writeKeys writes which TLS connections are opened, and how it is with their secrets at

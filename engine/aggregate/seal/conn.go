@@ -184,6 +184,8 @@ func (c *Conn) carried(records uint64) {
 	switch {
 	case c.suite != 0 && !c.suite.Known():
 		why = CarriedSuite
+	case c.Out.keys.spared(&c.Out):
+		why = CarriedShort
 	case c.Out.keys.any():
 		why = CarriedMismatch
 	}

@@ -60,6 +60,16 @@ func (k *keyring) any() bool {
 	return k.current != nil || k.ready[stageHandshake].keys != nil || k.ready[stageTraffic].keys != nil
 }
 
+// maxSpared is how many records a handshake's flight has at most that is too short to be
+// opened: EncryptedExtensions and Finished, where a session is resumed.
+const maxSpared = 2
+
+// spared says whether the record that went by is not worth the keys of the handshake, which
+// may not even have been told.
+func (k *keyring) spared(o *Opener) bool {
+	return k.current == nil && k.any() && o.counted && k.passed <= maxSpared && !o.worth
+}
+
 // has says whether some material of a stage is among the keys.
 func (k *keyring) has(s stage, material []byte) bool {
 	for _, keys := range []*Keys{k.current, k.ready[s].keys} {

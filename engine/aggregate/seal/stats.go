@@ -9,11 +9,12 @@ const (
 	CarriedSuite                   // its cipher suite cannot be opened
 	CarriedMismatch                // the secrets do not fit, or its number was not found
 	CarriedUnnamed                 // its server is not named
+	CarriedShort                   // it ends a handshake whose secret would take more than it saves
 	NumCarried
 )
 
 func (c Carried) String() string {
-	return [...]string{"no secrets", "cipher suite", "secrets do not fit", "server not named"}[c]
+	return [...]string{"no secrets", "cipher suite", "secrets do not fit", "server not named", "short handshake"}[c]
 }
 
 // Stats count what was opened, of the direction that is sent.
