@@ -239,7 +239,7 @@ func refuse(path string, s *unix.Stat_t) error {
 	case kind != unix.S_IFREG:
 		return fmt.Errorf("%w: %s is not a regular file", ErrRefused, path)
 	case s.Mode&0o007 != 0:
-		return fmt.Errorf("%w: others may read or write %s, mode %04o; run: chmod 600 %s, or 640 with a group that only the gateway is in",
+		return fmt.Errorf("%w: others may read or write %s, mode %04o; run: chmod 600 %s, or 620 with the group of who writes it",
 			ErrRefused, path, s.Mode&0o777, path)
 	}
 	return nil

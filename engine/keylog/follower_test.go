@@ -305,7 +305,7 @@ func TestRefusesOthers(t *testing.T) {
 	for _, tt := range []struct {
 		mode    os.FileMode
 		refused bool
-	}{{0o600, false}, {0o640, false}, {0o660, false}, {0o604, true}, {0o602, true}, {0o601, true}, {0o644, true}, {0o666, true}} {
+	}{{0o600, false}, {0o640, false}, {0o620, false}, {0o660, false}, {0o604, true}, {0o602, true}, {0o601, true}, {0o644, true}, {0o666, true}} {
 		follow(t, tls12(1), false, func(t *testing.T, l *log) {
 			l.do(os.Chmod(l.path, tt.mode))
 			l.append(tls12(2))

@@ -234,6 +234,9 @@ func TestServer(t *testing.T) {
 			if err != nil || info.Mode() != 0o600 {
 				t.Errorf("the key log has mode %v, %v", info.Mode(), err)
 			}
+			if strings.Contains(b.read(b.log), "EXPORTER") {
+				t.Error("the key log has secrets that open no record")
+			}
 		})
 	}
 }
