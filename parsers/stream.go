@@ -132,7 +132,7 @@ func (st *Stream) advance(reg *Registry, key *FlowKey, dst []Span, payload []byt
 		return dst
 	}
 	if st.failures++; st.failures >= maxFailures {
-		*st = Stream{next: st.next, started: st.started, port: st.port, probes: lastProbe, wait: maxWait, fell: true, inner: st.inner}
+		*st = Stream{next: st.next, started: st.started, port: st.port, probes: lastProbe, wait: maxWait, fell: true}
 	}
 	return dst
 }
