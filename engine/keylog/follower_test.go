@@ -275,7 +275,7 @@ func TestFollowTruncation(t *testing.T) {
 			l.append(tls12(2))
 			l.knows(1, 2)
 			l.do(os.Truncate(l.path, 0))
-			l.append(tls13(3) + tls13(4))
+			l.append(tls12(3) + tls12(4))
 			l.knows(1, 2, 3, 4)
 		})
 	}
@@ -440,6 +440,9 @@ func TestEmpty(t *testing.T) {
 		}
 		l.append(strings.TrimPrefix(tls12(3), begun) + tls12(4))
 		l.knows(1, 2, 3, 4)
+		if got, want := l.f.Status().Bytes, uint64(2*len(tls13(1))+2*len(tls12(1))); got != want {
+			t.Errorf("%d bytes were read, of %d", got, want)
+		}
 		b, err = os.ReadFile(l.path)
 		l.do(err)
 		if got := strings.Trim(string(b), "\x00"); got != "" {

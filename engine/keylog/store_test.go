@@ -264,3 +264,17 @@ func FuzzStore(f *testing.F) {
 		}
 	})
 }
+
+// A TLS server in this process is one more source.
+func TestWriter(t *testing.T) {
+	s := NewStore(0)
+	w := s.Writer()
+	for n := range 3 {
+		if got, err := w.Write([]byte(tls13(n))); got != len(tls13(n)) || err != nil {
+			t.Errorf("%d, %v", got, err)
+		}
+	}
+	if n := s.Stats(); n.Kept != 3 || n.Bad != 0 {
+		t.Errorf("%+v", n)
+	}
+}
