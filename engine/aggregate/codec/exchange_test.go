@@ -59,6 +59,7 @@ func newExchange(t tester, cfg Config) *exchange {
 	x := &exchange{t: t, registry: builtin.Registry()}
 	for i := range x.gateways {
 		g := &gateway{limits: cfg.Limits, flows: map[parsers.FlowKey]*testFlow{}}
+		g.seal, _ = cfg.Sealer.(*fakeSealer)
 		g.enc, g.dec = New(cfg)
 		g.clear()
 		x.gateways[i] = g

@@ -18,6 +18,7 @@ type gateway struct {
 	seg    parsers.Segment
 	flows  map[parsers.FlowKey]*testFlow
 	limits wire.Limits
+	seal   *fakeSealer // nil opens nothing
 
 	// The frame that is being filled.
 	groups  []Group
@@ -81,10 +82,20 @@ func (g *gateway) admit(packet []byte, spans []parsers.Span, registry *parsers.R
 			g.fresh++
 		}
 	}
-	if spans == nil {
+	made := Group{Kind: k, Flags: flags}
+	payload := seg.Payload()
+	if g.seal != nil && k.TCP() {
+		if made.Secrets = g.seal.tells(seg); len(payload) > 0 && g.seal.opens(&seg.Key) {
+			made.Opened, mb.Sealed = true, len(payload)
+			payload = g.seal.open(&seg.Key, payload)
+		}
+	}
+	if spans == nil && made.Opened {
+		spans = f.stream.ScanInner(registry, &seg.Key, payload, nil)
+	} else if spans == nil {
 		spans = f.stream.Scan(registry, seg, nil)
 	}
-	at := g.join(f, k, flags, spans, unmask(spans, seg.Payload()))
+	at := g.join(f, made, spans, unmask(spans, payload))
 	at.Members = append(at.Members, *mb)
 	return f
 }
@@ -105,9 +116,8 @@ func unmask(spans []parsers.Span, payload []byte) []byte {
 
 // join returns the group that a flow's segment goes to, with its values: the oldest
 // that is alike and behind the flow's last one, or a new one.
-func (g *gateway) join(f *testFlow, k Kind, flags uint8, spans []parsers.Span, payload []byte) *Group {
-	made := Group{Kind: k, Flags: flags}
-	key := fmt.Appendf(nil, "%d %d", k, flags)
+func (g *gateway) join(f *testFlow, made Group, spans []parsers.Span, payload []byte) *Group {
+	key := fmt.Appendf(nil, "%d %d %v %x", made.Kind, made.Flags, made.Opened, made.Secrets)
 	var values []uint64
 	for i := range spans {
 		s := &spans[i]
@@ -137,7 +147,7 @@ func (g *gateway) join(f *testFlow, k Kind, flags uint8, spans []parsers.Span, p
 	behind := max(f.group, g.barrier)
 	n := 0
 	for _, old := range g.alike[string(key)] {
-		if old > behind {
+		if old > behind && len(made.Secrets) == 0 {
 			n = old
 			break
 		}
