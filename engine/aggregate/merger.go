@@ -137,6 +137,7 @@ func (m *Merger) admit(now time.Duration, packet []byte) *flow {
 	}
 	if f.records != nil {
 		s.secrets = f.records.conn.Secrets()
+		p.beside += len(s.secrets)
 		m.ended(f)
 	}
 	f.group = m.group(f, s, m.unmask(payload))

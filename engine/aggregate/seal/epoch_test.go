@@ -93,12 +93,13 @@ func openedAgain(t *testing.T, suite seal.Suite, knows int, killed []int) {
 		c.Update(side)
 		c.Data(side, []byte("before"))
 	}
-	handshake := len(c.Segments(true, false))
+	all := c.Segments(true, false)
+	handshake := len(all)
 	for range 10 {
 		c.Data(sealtest.Client, []byte("behind"))
 		c.Data(sealtest.Server, []byte("behind"))
 	}
-	for i, s := range c.Segments(true, false) {
+	for i, s := range append(all, c.Segments(false, false)...) {
 		if i == handshake {
 			for range 2 {
 				l.begin(killed...)

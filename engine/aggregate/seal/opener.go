@@ -278,7 +278,7 @@ func (o *Opener) cut(w *writer, p []byte) int {
 		w.item(itemHead)
 		o.far.head = o.have
 	} else {
-		w.item(itemPlain)
+		w.plain(len(p), true)
 	}
 	w.bytes(p, Piece{Type: o.head[0], Plain: true, Start: o.have == len(p)})
 	return len(p)
@@ -288,7 +288,7 @@ func (o *Opener) cut(w *writer, p []byte) int {
 func (o *Opener) plain(w *writer, p []byte, start bool) int {
 	n := min(o.rest, len(p))
 	o.rest -= n
-	w.sized(itemPlain, n, n == len(p))
+	w.plain(n, n == len(p))
 	w.bytes(p[:n], Piece{Type: o.kind, Plain: true, Protected: o.protected(o.kind), Start: start})
 	if o.gather = o.gather && !w.deaf; o.gather {
 		o.part.inner = append(o.part.inner, p[:n]...)
@@ -467,7 +467,7 @@ func (o *Opener) regain(w *writer, seq seqnum.Value, p []byte) int {
 				continue
 			}
 			if i > 0 {
-				w.sized(itemPlain, i, false)
+				w.plain(i, false)
 				w.bytes(p[:i], Piece{Plain: true})
 			}
 			o.lost = false
@@ -475,7 +475,7 @@ func (o *Opener) regain(w *writer, seq seqnum.Value, p []byte) int {
 		}
 	}
 	o.rest, o.Missed = 0, true
-	w.item(itemPlain)
+	w.plain(len(p), true)
 	w.bytes(p, Piece{Plain: true})
 	return len(p)
 }

@@ -11,10 +11,14 @@ type writer struct {
 	b      []byte
 	last   int // where the last piece ended
 	pieces []Piece
+	run    int  // where the length of the last item is, if it is plain; else 0
 	deaf   bool // nothing is to be opened
 }
 
-func (w *writer) item(m byte) { w.b = append(w.b, m) }
+func (w *writer) item(m byte) {
+	w.b = append(w.b, m)
+	w.run = 0
+}
 
 func (w *writer) uint16(v int) { w.b = binary.BigEndian.AppendUint16(w.b, uint16(v)) }
 
@@ -26,6 +30,21 @@ func (w *writer) sized(m byte, n int, last bool) {
 	}
 	w.item(m | flagSized)
 	w.uint16(n)
+}
+
+// plain begins an item of n bytes that are not opened, the last ones of the segment or not.
+// Behind another such item it goes on with that: records without a length would make of a
+// segment more than a packet holds.
+func (w *writer) plain(n int, last bool) {
+	if w.run > 0 {
+		length := w.b[w.run:]
+		binary.BigEndian.PutUint16(length, binary.BigEndian.Uint16(length)+uint16(n))
+		return
+	}
+	w.sized(itemPlain, n, last)
+	if !last {
+		w.run = len(w.b) - 2
+	}
 }
 
 // number writes which record comes next, and how much of it went before.

@@ -41,6 +41,7 @@ type Conn struct {
 	fill   *rand.ChaCha8
 	server [seal.RandomLen]byte
 	sides  [2]side
+	next   [2]uint32 // sequence numbers
 }
 
 // side is how a side protects what it writes.

@@ -10,14 +10,15 @@ type Segment struct {
 	Payload []byte
 }
 
-// Segments returns what the connection wrote, in segments as they pass by a gateway where
-// none is lost: behind a SYN of each side, if begun is set, and before a FIN, if ended is.
+// Segments returns what the connection wrote since the last call, in segments as they pass
+// by a gateway where none is lost: behind a SYN of each side, if begun is set, and before
+// a FIN, if ended is.
 func (c *Conn) Segments(begun, ended bool) (all []Segment) {
-	next := [2]uint32{uint32(c.choose(3)) * 0x7fff_fff0, uint32(c.choose(3)) * 0x7fff_ff00} // two wrap
 	if begun {
-		for side := range next {
-			all = append(all, Segment{Side: side, Flags: parsers.FlagSYN, Seq: next[side]})
-			next[side]++
+		c.next = [2]uint32{uint32(c.choose(3)) * 0x7fff_fff0, uint32(c.choose(3)) * 0x7fff_ff00} // two wrap
+		for side := range c.next {
+			all = append(all, Segment{Side: side, Flags: parsers.FlagSYN, Seq: c.next[side]})
+			c.next[side]++
 		}
 	}
 	for _, f := range c.Flights {
@@ -27,14 +28,15 @@ func (c *Conn) Segments(begun, ended bool) (all []Segment) {
 				n = max(n, helloCut)
 			}
 			n = min(n, len(rest))
-			all = append(all, Segment{f.Side, parsers.FlagACK, next[f.Side], rest[:n]})
-			next[f.Side] += uint32(n)
+			all = append(all, Segment{f.Side, parsers.FlagACK, c.next[f.Side], rest[:n]})
+			c.next[f.Side] += uint32(n)
 			rest = rest[n:]
 		}
 	}
+	c.Flights = nil
 	if ended {
-		for side := range next {
-			all = append(all, Segment{Side: side, Flags: parsers.FlagFIN | parsers.FlagACK, Seq: next[side]})
+		for side := range c.next {
+			all = append(all, Segment{Side: side, Flags: parsers.FlagFIN | parsers.FlagACK, Seq: c.next[side]})
 		}
 	}
 	return all
