@@ -12,26 +12,31 @@ import (
 func TestExact(t *testing.T) {
 	require(t)
 	for _, offload := range []bool{false, true} {
-		// Where the machine is too busy for a kernel's queue or a capture to be
-		// whole, there is nothing to compare: that is tried again.
 		t.Run(fmt.Sprintf("offload=%v", offload), func(t *testing.T) {
-			const busy = "could not compare: the machine was too busy for a whole capture"
-			for try := range 3 {
-				compared := false
-				ok := t.Run(fmt.Sprint(try+1), func(t *testing.T) {
-					missing := testExact(t, offload)
-					if compared = missing == ""; !compared {
-						t.Logf("not compared: %s", missing)
-						t.Skip(busy)
-					}
-				})
-				if compared || !ok {
-					return
-				}
-			}
-			t.Skip(busy)
+			untilCompared(t, func(t *testing.T) string { return testExact(t, offload) })
 		})
 	}
+}
+
+// untilCompared runs a test that compares captures until it can. Where the machine is too
+// busy for a kernel's queue or a capture to be whole, there is nothing to compare: the test
+// says so.
+func untilCompared(t *testing.T, test func(t *testing.T) (missing string)) {
+	const busy = "could not compare: the machine was too busy for a whole capture"
+	for try := range 3 {
+		compared := false
+		ok := t.Run(fmt.Sprint(try+1), func(t *testing.T) {
+			missing := test(t)
+			if compared = missing == ""; !compared {
+				t.Logf("not compared: %s", missing)
+				t.Skip(busy)
+			}
+		})
+		if compared || !ok {
+			return
+		}
+	}
+	t.Skip(busy)
 }
 
 // testExact compares captures, or says why it could not.
@@ -74,7 +79,30 @@ func testExact(t *testing.T, offload bool) (missing string) {
 	l.iperf(a, b, "-n", "3M", "-b", "20M", "-R")
 	l.iperf(a, b, "-n", "1M", "-b", "5M", "-u", "-l", "1200")
 
-	eventually(t, 5*time.Second, func() string { // the last acknowledgements
+	up, down, missing := l.captured(gateways, captures)
+	if missing != "" {
+		return missing
+	}
+	wantNothingLost(t, gateways...)
+	protocols := map[uint8]int{}
+	for f := range up[1] {
+		protocols[f.protocol]++
+	}
+	for _, p := range []uint8{syscall.IPPROTO_ICMP, syscall.IPPROTO_ICMPV6, syscall.IPPROTO_GRE, 132, 253, 59} {
+		if protocols[p] == 0 {
+			t.Errorf("no packet of protocol %d came out", p)
+		}
+	}
+	wantExact(t, up, down, offload)
+	return ""
+}
+
+// captured ends the captures on both gateways' devices, and returns what came from each
+// site as its own gateway took it in and as the other gave it out; or why they are not
+// whole.
+func (l *lab) captured(gateways []*gateway, captures [2]*capture) (up, down [2]map[flow][][]byte, missing string) {
+	l.t.Helper()
+	eventually(l.t, 5*time.Second, func() string { // the last acknowledgements
 		sa, sb := gateways[0].mustStatus().Peers[0], gateways[1].mustStatus().Peers[0]
 		if sa.Sent.Packets != sb.Received.Packets || sb.Sent.Packets != sa.Received.Packets {
 			return fmt.Sprintf("sent %d and %d packets, received %d and %d", sa.Sent.Packets, sb.Sent.Packets, sb.Received.Packets, sa.Received.Packets)
@@ -90,20 +118,15 @@ func testExact(t *testing.T, offload bool) (missing string) {
 	atA, completeA := captures[0].stop()
 	atB, completeB := captures[1].stop()
 	if missing != "" || !completeA || !completeB {
-		return missing + "the captures: " + captures[0].log.String() + captures[1].log.String()
+		return up, down, missing + "the captures: " + captures[0].log.String() + captures[1].log.String()
 	}
-	wantNothingLost(t, gateways...)
-	up := [2]map[flow][][]byte{from(atA, a), from(atB, a)}
-	down := [2]map[flow][][]byte{from(atB, b), from(atA, b)}
-	protocols := map[uint8]int{}
-	for f := range up[1] {
-		protocols[f.protocol]++
-	}
-	for _, p := range []uint8{syscall.IPPROTO_ICMP, syscall.IPPROTO_ICMPV6, syscall.IPPROTO_GRE, 132, 253, 59} {
-		if protocols[p] == 0 {
-			t.Errorf("no packet of protocol %d came out", p)
-		}
-	}
+	a, b := l.clients(), l.broker()
+	return [2]map[flow][][]byte{from(atA, a), from(atB, a)}, [2]map[flow][][]byte{from(atB, b), from(atA, b)}, ""
+}
+
+// wantExact fails the test unless what came out is what went in.
+func wantExact(t *testing.T, up, down [2]map[flow][][]byte, offload bool) {
+	t.Helper()
 	if offload {
 		for i := range 2 {
 			joinAll(up[i])
@@ -112,7 +135,6 @@ func testExact(t *testing.T, offload bool) (missing string) {
 	}
 	wantSame(t, "up", up[0], up[1])
 	wantSame(t, "down", down[0], down[1])
-	return ""
 }
 
 // iperf runs iperf3 from one site to another, and returns its report.

@@ -203,6 +203,9 @@ func reportGateways(t *testing.T, gateways ...*gateway) {
 					}
 				}
 				t.Logf("%s to %s: %s flushes %v, verbatim %d", g.site.gw.name, p.Name, lane.Class, flushes, lane.Verbatim)
+				if lane.TLS.Connections > 0 {
+					t.Logf("%s to %s: %s TLS %+v", g.site.gw.name, p.Name, lane.Class, lane.TLS)
+				}
 			}
 			t.Logf("%s to %s: sent %+v", g.site.gw.name, p.Name, p.Sent)
 		}

@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"crypto/tls"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -97,25 +100,29 @@ func (l *secureLab) wantServedByName() {
 	t.Helper()
 	l.pki.client("stranger")
 	subscriber, publisher := l.names[0], l.names[len(l.names)-1]
-	args := func(who string, more ...string) []string {
-		all := []string{"-h", l.secureBroker().Addr().String(), "-p", "8883", "--cafile", l.pki.path("ca.pem"), "-t", stateTopic}
-		if who != "" {
-			all = append(all, "--cert", l.pki.path(who+".pem"), "--key", l.pki.path(who+".key"))
-		}
-		return append(all, more...)
-	}
 	got := map[string]*process{}
 	for _, who := range []string{subscriber, "stranger", ""} {
-		got[who] = launch(t, "mosquitto_sub with a certificate of "+who, l.clients().lan.command("mosquitto_sub", args(who, "-C", "1", "-W", "3")...))
+		got[who] = launch(t, "mosquitto_sub with a certificate of "+who, l.clients().lan.command("mosquitto_sub", l.debian(who, "-C", "1", "-W", "3")...))
 	}
 	time.Sleep(time.Second)
-	l.broker().lan.run("mosquitto_pub", args(publisher, "-m", "stopped")...)
+	l.broker().lan.run("mosquitto_pub", l.debian(publisher, "-m", "stopped")...)
 	for who, p := range got {
 		<-p.done
 		if served := p.err == nil && p.log.String() == "stopped\n"; served != (who == subscriber) {
 			t.Errorf("%s: %v, %q", p.name, p.err, p.log.String())
 		}
 	}
+}
+
+// debian returns the arguments of mosquitto's clients, with somebody's certificate or
+// none.
+func (l *secureLab) debian(who string, more ...string) []string {
+	at := l.secureBroker()
+	all := []string{"-h", at.Addr().String(), "-p", fmt.Sprint(at.Port()), "--cafile", l.pki.path("ca.pem"), "-t", stateTopic}
+	if who != "" {
+		all = append(all, "--cert", l.pki.path(who+".pem"), "--key", l.pki.path(who+".key"))
+	}
+	return append(all, more...)
 }
 
 // A gateway that is killed while TLS runs through it: the connections live on, and once it
@@ -191,4 +198,50 @@ func (l *lab) steadily(f fanout) float64 {
 	sent1, got1 := l.clients().wanCount()
 	deliveries := time.Since(begin).Seconds() * float64(f.rate*f.subscribers)
 	return float64(sent1.sub(sent0).bytes+got1.sub(got0).bytes) / deliveries
+}
+
+// Packets with records that were opened come out as they went in: small records, large ones
+// in many segments, of TLS 1.3 and 1.2, with handshakes and their ends.
+func TestTLSExact(t *testing.T) {
+	require(t)
+	untilCompared(t, func(t *testing.T) (missing string) {
+		const subscribers = 20
+		l := newSecureLab(t, subscribers, false)
+		captures := [2]*capture{l.clients().capture(66000), l.broker().capture(66000)}
+		f := fanout{subscribers: subscribers, rate: 20, length: 2 * time.Second, broker: l.secureBroker(), tls: l.known}
+		for i, version := range []uint16{tls.VersionTLS13, tls.VersionTLS12} {
+			f.tls.Max, f.qos = version, byte(1+i)
+			l.fanOut(f).wantComplete(t, subscribers)
+			l.publishLarge(map[uint16]string{tls.VersionTLS13: "tlsv1.3", tls.VersionTLS12: "tlsv1.2"}[version])
+		}
+		up, down, missing := l.captured(l.gateways, captures)
+		if missing != "" {
+			return missing
+		}
+		wantNothingLost(t, l.gateways...)
+		if n, _ := l.gateways[1].told(stateTally); n == 0 {
+			t.Error("nothing was opened")
+		}
+		wantExact(t, up, down, true)
+		return ""
+	})
+}
+
+// publishLarge has clients of Debian's send and get a message of many records, over a
+// version of TLS.
+func (l *secureLab) publishLarge(version string) {
+	t := l.t
+	t.Helper()
+	body := randomText(100_000)
+	path := filepath.Join(l.dir, "large")
+	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	subscriber, publisher := l.names[0], l.names[len(l.names)-1]
+	sub := launch(t, "mosquitto_sub of a large message", l.clients().lan.command("mosquitto_sub", l.debian(subscriber, "--tls-version", version, "-C", "1", "-W", "10", "-N")...))
+	time.Sleep(time.Second)
+	l.clients().lan.run("mosquitto_pub", l.debian(publisher, "--tls-version", version, "-f", path)...)
+	if <-sub.done; sub.err != nil || sub.log.String() != body {
+		t.Errorf("%s: %v; %d bytes came of %d", sub.name, sub.err, len(sub.log.String()), len(body))
+	}
 }
