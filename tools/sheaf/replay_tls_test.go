@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"sheaf/pcap"
+	"sheaf/pcap/pcaptest"
 )
 
 // secured are the recorded captures with secrets, and what they are to take.
@@ -248,5 +249,40 @@ func TestKeyLogUnusable(t *testing.T) {
 	}
 	if got := sheaf(t, nil, "replay", "--keylog", long, capture); got.code != exitOK {
 		t.Errorf("at the limit: %+v", got)
+	}
+}
+
+// TestSharedTLS holds what captures of other clients and brokers take: 1.15 of what sheaf
+// needed for the same messages without TLS (../shared/captures/tls/README.md), and for each
+// connection with its handshake what nobody can predict.
+func TestSharedTLS(t *testing.T) {
+	folder := filepath.Join(pcaptest.Others(t), "tls")
+	if _, err := os.Stat(folder); err != nil {
+		t.Skip("no captures of TLS among those of other projects: ", err)
+	}
+	const full, certificates, tls12 = 2600, 3400, 800 // with a key share with ML-KEM; of clients; of TLS 1.2
+	for _, tt := range []struct {
+		name                   string
+		connections, handshake float64
+		plain                  float64 // bytes on the link without TLS
+	}{
+		{"mqtt-tls13-fanout-100-qos0", 100, full, 41_940},
+		{"mqtt-tls12-fanout-100-qos1", 100, tls12, 40_737},
+		{"mqtt-tls12cc-fanout-20-qos0", 20, tls12, 27_229},
+		{"mqtt-tls13cc-fanout-20-qos0", 20, full, 27_009},
+		{"mqtt-mtls13-telemetry-100-qos1", 100, certificates, 99_679},
+		{"nats-tls13-fanout-50", 50, full, 33_214},
+	} {
+		objects, got := replayJSON(t, filepath.Join(folder, tt.name+".pcapng.gz"))
+		if got.code != exitOK {
+			t.Fatalf("%s: %+v", tt.name, got)
+		}
+		o := objects[0]
+		exact(t, o)
+		wire, most := o["bytes_wire"].(float64), 1.15*tt.plain+tt.connections*tt.handshake
+		t.Logf("%s: %.0f bytes of at most %.0f", tt.name, wire, most)
+		if n := tlsOf(o, "down")["connections"]; wire > most || n != tt.connections {
+			t.Errorf("%s: %.0f bytes, want at most %.0f; %v connections opened of %v", tt.name, wire, most, n, tt.connections)
+		}
 	}
 }
