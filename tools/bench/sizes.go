@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"sheaf/engine/aggregate"
+	"sheaf/engine/keylog"
 	"sheaf/parsers"
 	"sheaf/parsers/builtin"
 	"sheaf/pcap"
@@ -27,7 +28,7 @@ type capture struct {
 	messages  int // that its bytes are divided by; 0 to count them
 	delivered bool
 	must, aim float64 // bytes for a message; 0 for none
-	noise     bool    // its messages cannot be compared: masked, encrypted or random
+	noise     bool    // its messages cannot be compared without parsers: masked, encrypted or random
 }
 
 // recorded are the captures of the repository that README's table is of, in its
@@ -52,6 +53,11 @@ func recorded(dir string) []capture {
 		{name: "fan-out to 20 over WebSocket, QoS 1 (simulated)", open: file(simulated, "fanout-20-qos1-ws"), delivered: true},
 		{name: "telemetry of 40 devices over WebSocket, masked (simulated)", open: file(simulated, "telemetry-40-ws"), noise: true},
 		{name: "fan-out to 100 inside TLS", open: file(dir, "mqtt-tls-fanout-100"), messages: 100 * 20, noise: true},
+		{name: "fan-out to 20 over TLS 1.3, opened", open: opened(dir, "mqtt-tls13-fanout-20"), noise: true},
+		{name: "fan-out to 20, QoS 1, over TLS 1.2, opened", open: opened(dir, "mqtt-tls12-fanout-20-qos1"), delivered: true, noise: true},
+		{name: "telemetry of 20 devices with certificates over TLS 1.3, opened", open: opened(dir, "mqtt-mtls13-telemetry-20-qos1"), noise: true},
+		{name: "NATS, fan-out to 20 over TLS 1.3, opened", open: opened(dir, "nats-tls13-fanout-20"), noise: true},
+		{name: "5 devices that connect over TLS 1.3 for each message, opened", open: opened(dir, "mqtt-tls13-reconnect-5"), noise: true},
 		{name: "a download of random bytes, for each kB", open: file(dir, "bulk"), messages: 300, noise: true},
 	}
 }
@@ -59,6 +65,11 @@ func recorded(dir string) []capture {
 // file opens a capture of a folder.
 func file(dir, name string) func() (io.ReadCloser, error) {
 	return func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, name+".pcap.gz")) }
+}
+
+// opened opens a capture of a folder that has the secrets of its TLS connections.
+func opened(dir, name string) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return os.Open(filepath.Join(dir, name+".pcapng.gz")) }
 }
 
 // realBrokers are the captures of real brokers, where there are any.
@@ -169,9 +180,13 @@ func sizeOf(c *capture) (Size, error) {
 	return s, nil
 }
 
-// newReplay returns a replay as sizes are measured, of messages told apart by reg.
-func newReplay(reg *parsers.Registry, compare bool) (*replay.Replay, error) {
+// newReplay returns a replay of a capture as sizes are measured, of messages told apart by
+// reg, with the secrets that the capture brings.
+func newReplay(in *pcap.Reader, reg *parsers.Registry, compare bool) (*replay.Replay, error) {
+	secrets := keylog.NewStore(0)
+	in.KeyLog(secrets.Add)
 	return replay.New(replay.Config{
+		Secrets:  secrets,
 		Lane:     aggregate.Config{Window: window, Registry: reg},
 		Overhead: carrierOverhead,
 		Compare:  compare,
@@ -189,7 +204,7 @@ func replayed(c *capture, reg *parsers.Registry, compare bool) (*replay.Report, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := newReplay(reg, compare)
+	r, err := newReplay(in, reg, compare)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +234,7 @@ func setUp(c *capture) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	r, err := newReplay(builtin.Registry(), false)
+	r, err := newReplay(in, builtin.Registry(), false)
 	if err != nil {
 		return 0, err
 	}
