@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -106,6 +107,57 @@ func TestAsideTakes(t *testing.T) {
 	n := len(out.packets)
 	if err := g.handOut([][]byte{segment(client4, tlsServer4)}); err != nil || len(out.packets) != n {
 		t.Errorf("%d packets to the device, want %d; %v", len(out.packets), n, err)
+	}
+}
+
+// What the stack sends to nobody's address is refused in the stack, as by a router: the
+// device, whose host has no part in the connection, hears nothing of it.
+func TestAsideIsRefused(t *testing.T) {
+	g, out := hub(t, nil)
+	g.replies = newReplies()
+	g.aside = newAside(t, netip.MustParseAddrPort("127.0.0.1:1"), tls.Certificate{})
+	g.route(0, segment(tlsServer4, netip.MustParseAddrPort("10.1.0.7:40001")))
+	if len(out.packets) != 0 || g.unroutable.Load() != 1 {
+		t.Errorf("%d packets to the device, %d unroutable", len(out.packets), g.unroutable.Load())
+	}
+	g.route(0, segment(netip.AddrPortFrom(tlsServer4.Addr(), 1883), netip.MustParseAddrPort("10.1.0.7:40001")))
+	if len(out.packets) != 1 {
+		t.Errorf("%d packets to the device, want the refusal of the host's own", len(out.packets))
+	}
+}
+
+// A source is a Port that has a number of packets to read.
+type source struct {
+	sink
+	left   int
+	packet []byte
+}
+
+func (s *source) Read(bufs [][]byte, sizes []int) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	s.left--
+	sizes[0] = copy(bufs[0], s.packet)
+	return 1, nil
+}
+
+// What two ports read at the same time comes to the lanes, each packet once.
+func TestTwoPumps(t *testing.T) {
+	g, _ := hub(t, map[string]string{"clients": "10.1.0.0/16"})
+	g.since = time.Now()
+	l := &laneRunner{stall: time.Second, queue: newQueue(1<<24, time.Hour)}
+	for i := range g.peers["clients"].lanes {
+		g.peers["clients"].lanes[i] = l
+	}
+	var pumps sync.WaitGroup
+	for range 2 {
+		port := &source{left: 2000, packet: segment(tlsServer4, netip.MustParseAddrPort("10.1.0.7:40001"))}
+		pumps.Go(func() { _ = g.pump(port) })
+	}
+	pumps.Wait()
+	if got := len(l.queue.take(nil)); got != 4000 {
+		t.Errorf("%d packets are queued, want 4000", got)
 	}
 }
 

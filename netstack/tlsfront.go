@@ -80,8 +80,7 @@ func (t *Terminator) serveTLS(f *TLSFront, near *stackEnd, socket *socketEnd, en
 	if f.cfg.Failed != nil {
 		f.cfg.Failed(ends.client, err)
 	}
-	_ = near.closeWrite() // behind the alert that says why
-	near.close()
+	near.close() // with a FIN behind the alert that says why
 	socket.close()
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +38,12 @@ func TestTLSFrontHalfClose(t *testing.T) {
 		got <- b
 	}, nil)
 	<-got
-	c, _ = ft.dial(t, ft.client())
+	c, raw := ft.dial(t, ft.client())
 	if b, err := io.ReadAll(c); err != nil || string(b) != "greeting" {
 		t.Errorf("%q, %v", b, err)
+	}
+	if n, err := raw.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("after close_notify came %d bytes and %v, want a FIN", n, err)
 	}
 	_, _ = io.WriteString(c, "too late for you")
 	_ = c.Close()
@@ -87,6 +91,25 @@ func TestTLSFrontRecordInPieces(t *testing.T) {
 	}
 	pieces.apart = true
 	echoOnce(t, c, "a word that comes in pieces")
+}
+
+// A connection that waits holds no chunk: it waits outside of crypto/tls, which would have
+// one to read into.
+func TestTLSFrontWaitsWithoutBuffer(t *testing.T) {
+	ft := newFront(t, echo, nil)
+	c, _ := ft.dial(t, ft.client())
+	_, _ = io.WriteString(c, "hello")
+	if _, err := io.ReadFull(c, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the connection to wait", func() bool {
+		for _, g := range goroutines() {
+			if strings.Contains(g, "(*tlsEnd).receive") && strings.Contains(g, "(*stackEnd).await") {
+				return !strings.Contains(g, "(*stackConn).Read")
+			}
+		}
+		return false
+	})
 }
 
 // slowly sends byte by byte.

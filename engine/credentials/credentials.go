@@ -101,13 +101,13 @@ func (c *Credentials) Watch(ctx context.Context) {
 	}
 }
 
-// look reads the files again if they changed, or were not in order. Something that is
+// look reads the files again if they changed since what is used was read. Something that is
 // wrong is told when it still is the next time: a certificate and its key are two files,
 // which nobody replaces at once.
 func (c *Credentials) look(now time.Time) {
 	changed := c.changed()
 	var err error
-	if changed || c.Fault() != "" {
+	if changed { // also where loading failed: then it is not what was read
 		err = c.load()
 	}
 	if err == nil {
