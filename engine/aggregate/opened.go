@@ -20,8 +20,8 @@ func (s sealing) Tell(key *parsers.FlowKey, secrets []byte) error {
 	return notSealed(s.Table.Tell(key, secrets))
 }
 
-func (s sealing) Seal(dst []byte, key *parsers.FlowKey, seq uint32, opened []byte) ([]byte, error) {
-	dst, err := s.Table.Seal(dst, key, seq, opened)
+func (s sealing) Seal(dst []byte, key *parsers.FlowKey, opened []byte) ([]byte, error) {
+	dst, err := s.Table.Seal(dst, key, opened)
 	return dst, notSealed(err)
 }
 

@@ -194,7 +194,7 @@ func (r *Replay) foresee(dir Direction, packet []byte) error {
 	if near == nil || r.parse.Decode(packet, &r.seg) != nil || r.seg.TransportLen == 0 || len(r.seg.Payload()) == 0 {
 		return nil
 	}
-	far.Passed(&r.seg.Key, 0, r.seg.Seq, r.seg.Payload())
+	far.Passed(&r.seg.Key, 0, r.seg.Payload())
 	if !near.Knows(&r.seg.Key) && far.Knows(&r.seg.Key) && r.ends[1-dir].Merger.Pending() > 0 {
 		return r.flush(1-dir, aggregate.FlushUrgent)
 	}

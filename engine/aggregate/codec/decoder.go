@@ -189,8 +189,8 @@ func (d *Decoder) build(g *Group) error {
 		if err := d.end(); err != nil {
 			return err
 		}
-		if d.sealer != nil && !g.Opened && passes(g, b) {
-			d.sealer.Passed(&mb.context.key, g.Flags, mb.seq, b)
+		if d.sealer != nil && passes(g, b) {
+			d.sealer.Passed(&mb.context.key, g.Flags, b)
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func (d *Decoder) seal(g *Group, mb *Member, filled []byte) ([]byte, error) {
 	if !g.Opened {
 		return filled, nil
 	}
-	b, err := d.sealer.Seal(d.sealed[:0], &mb.context.key, mb.seq, filled)
+	b, err := d.sealer.Seal(d.sealed[:0], &mb.context.key, filled)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (d *Decoder) seal(g *Group, mb *Member, filled []byte) ([]byte, error) {
 	return b, nil
 }
 
-// passes says whether a Sealer wants to know of a segment that is not sealed.
+// passes says whether a Sealer wants to know of a segment.
 func passes(g *Group, payload []byte) bool {
 	if !g.Kind.TCP() {
 		return false

@@ -22,13 +22,12 @@ type Sealer interface {
 	// direction. The bytes are borrowed, and cleared after the call.
 	Tell(key *parsers.FlowKey, secrets []byte) error
 	// Seal appends the payload that a flow's segment had to dst, of the opened one.
-	// seq is its sequence number. Segments come in the order in which the peer's
-	// Opener made them.
-	Seal(dst []byte, key *parsers.FlowKey, seq uint32, opened []byte) ([]byte, error)
-	// Passed is told of each rebuilt TCP segment that was not sealed and whose
-	// payload begins like a TLS handshake, or whose flags say that a connection
-	// begins or ends. The payload is borrowed for the call.
-	Passed(key *parsers.FlowKey, flags uint8, seq uint32, payload []byte)
+	// Segments come in the order in which the peer's Opener made them.
+	Seal(dst []byte, key *parsers.FlowKey, opened []byte) ([]byte, error)
+	// Passed is told of each rebuilt TCP segment, sealed or not, whose payload
+	// begins like a TLS handshake, or whose flags say that a connection begins or
+	// ends. The payload is borrowed for the call.
+	Passed(key *parsers.FlowKey, flags uint8, payload []byte)
 	// Forget says that a flow has given its context to another.
 	Forget(key *parsers.FlowKey)
 }

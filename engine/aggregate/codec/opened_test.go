@@ -56,12 +56,12 @@ func (s *fakeSealer) Tell(key *parsers.FlowKey, secrets []byte) error {
 	return s.err
 }
 
-func (s *fakeSealer) Seal(dst []byte, key *parsers.FlowKey, _ uint32, opened []byte) ([]byte, error) {
+func (s *fakeSealer) Seal(dst []byte, key *parsers.FlowKey, opened []byte) ([]byte, error) {
 	return append(dst, s.sealed(client(key), opened)...), s.err
 }
 
-func (s *fakeSealer) Passed(key *parsers.FlowKey, flags uint8, seq uint32, payload []byte) {
-	s.passed = append(s.passed, fmt.Sprintf("%d flags %#x seq %d %q", client(key), flags, seq, payload))
+func (s *fakeSealer) Passed(key *parsers.FlowKey, flags uint8, payload []byte) {
+	s.passed = append(s.passed, fmt.Sprintf("%d flags %#x %q", client(key), flags, payload))
 }
 
 func (s *fakeSealer) Forget(key *parsers.FlowKey) { s.forgot = append(s.forgot, client(key)) }
@@ -205,11 +205,22 @@ func TestSealerIsToldWhatPasses(t *testing.T) {
 	send(0x11, "")
 	send(0x04, "")
 	want := []string{
-		`40001 flags 0x2 seq 7 ""`, `40001 flags 0x18 seq 7 "\x16\x03\x01hello"`,
-		`40001 flags 0x11 seq 7 ""`, `40001 flags 0x4 seq 7 ""`,
+		`40001 flags 0x2 ""`, `40001 flags 0x18 "\x16\x03\x01hello"`,
+		`40001 flags 0x11 ""`, `40001 flags 0x4 ""`,
 	}
 	if fmt.Sprint(s.passed) != fmt.Sprint(want) {
 		t.Errorf("passed:\n%q, expected\n%q", s.passed, want)
+	}
+}
+
+// The end of a connection may have the last of its records.
+func TestSealerIsToldOfSealedEnds(t *testing.T) {
+	s := newFakeSealer()
+	x := newExchange(t, Config{Sealer: s})
+	payload := s.sealed(40001, codectest.Publish("a", "b", 0))
+	x.send(0, codectest.Segment{Client: 1, Port: 1, Down: true, Flags: 0x19, Seq: 7, Payload: payload}.Packet())
+	if want := fmt.Sprintf("[40001 flags 0x19 %q]", payload); fmt.Sprint(s.passed) != want {
+		t.Errorf("passed %v, expected %s", s.passed, want)
 	}
 }
 

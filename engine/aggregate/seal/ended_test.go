@@ -41,7 +41,7 @@ func TestSecretsGoWithTheConnection(t *testing.T) {
 			t.Fatal("nothing was told")
 		}
 		back := c.key.Reverse()
-		tt.do(c, func(flags uint8) { c.table.Passed(&back, flags, 0, nil) })
+		tt.do(c, func(flags uint8) { c.table.Passed(&back, flags, nil) })
 		for what, b := range map[string][]byte{"told": said, "known": theirs} {
 			if gone := bytes.Equal(b, make([]byte, 32)); gone != tt.gone {
 				t.Errorf("%s: what was %s is overwritten: %v", name, what, gone)

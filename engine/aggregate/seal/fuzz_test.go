@@ -52,7 +52,7 @@ func FuzzSeal(f *testing.F) {
 		n := min(int(cut), len(b)) // two payloads, that share a record
 		var out []byte
 		for _, opened := range [][]byte{b[:n], b[n:]} {
-			if out, err = g.Table.Seal(out[:0], &key, 0, opened); err != nil {
+			if out, err = g.Table.Seal(out[:0], &key, opened); err != nil {
 				if !errors.Is(err, seal.ErrOpened) {
 					t.Fatal(err)
 				}
@@ -80,7 +80,7 @@ func FuzzTell(f *testing.F) {
 			}
 			return
 		}
-		if _, err := g.Table.Seal(nil, &key, 0, []byte{5, 0, 23}); err != nil && !errors.Is(err, seal.ErrOpened) {
+		if _, err := g.Table.Seal(nil, &key, []byte{5, 0, 23}); err != nil && !errors.Is(err, seal.ErrOpened) {
 			t.Fatal(err)
 		}
 		g.Send(own, sealtest.Segment{Side: sealtest.Server, Seq: 6, Payload: make([]byte, 100)})
@@ -141,7 +141,7 @@ func TestSealIsBounded(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := g.Table.Seal(nil, &key, 0, opened)
+	_, err := g.Table.Seal(nil, &key, opened)
 	runtime.ReadMemStats(&after)
 	if !errors.Is(err, seal.ErrOpened) {
 		t.Errorf("error %v", err)

@@ -96,7 +96,7 @@ func TestGrammar(t *testing.T) {
 		g := newTold(t, seal.AES128GCM13)
 		key := sealtest.Key(0, sealtest.Client)
 		before := []byte("before")
-		b, err := g.Table.Seal(before, &key, 0, []byte(tt.payload))
+		b, err := g.Table.Seal(before, &key, []byte(tt.payload))
 		switch {
 		case tt.sealed < 0:
 			if !errors.Is(err, seal.ErrOpened) {
@@ -136,7 +136,7 @@ func TestGrammar12(t *testing.T) {
 	} {
 		g := newTold(t, seal.RSAAES128GCM)
 		key := sealtest.Key(0, sealtest.Client)
-		b, err := g.Table.Seal(nil, &key, 0, []byte(tt.payload))
+		b, err := g.Table.Seal(nil, &key, []byte(tt.payload))
 		if tt.sealed < 0 && !errors.Is(err, seal.ErrOpened) || tt.sealed >= 0 && (err != nil || len(b) != tt.sealed) {
 			t.Errorf("%s: %d bytes, %v", tt.rule, len(b), err)
 		}
@@ -152,7 +152,7 @@ func TestOnceIsOnce(t *testing.T) {
 			g := newTold(t, suite)
 			for _, p := range payloads {
 				var err error
-				if last, err = g.Table.Seal(nil, &key, 0, []byte(p)); err != nil {
+				if last, err = g.Table.Seal(nil, &key, []byte(p)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -213,7 +213,7 @@ func TestSecrets(t *testing.T) {
 func TestSealNeedsAConnection(t *testing.T) {
 	g := sealtest.NewGateway(seal.Config{Served: sealtest.Served}, 2)
 	key := sealtest.Key(0, sealtest.Client)
-	if _, err := g.Table.Seal(nil, &key, 0, []byte{23, 'a'}); !errors.Is(err, seal.ErrOpened) {
+	if _, err := g.Table.Seal(nil, &key, []byte{23, 'a'}); !errors.Is(err, seal.ErrOpened) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -183,21 +183,12 @@ func (t *Table) Tell(key *parsers.FlowKey, secrets []byte) error {
 
 // Seal appends the payload that a flow's segment had to dst, of the opened one. The error
 // matches ErrOpened.
-func (t *Table) Seal(dst []byte, key *parsers.FlowKey, _ uint32, opened []byte) ([]byte, error) {
-	from := len(dst)
+func (t *Table) Seal(dst []byte, key *parsers.FlowKey, opened []byte) ([]byte, error) {
 	if c := t.received(key); c != nil {
-		dst, err := c.In.Seal(dst, opened)
-		if err == nil && hello(dst[from:]) {
-			c.hello(dst[from:])
-		}
-		return dst, err
+		return c.In.Seal(dst, opened)
 	}
 	s := Sealer{room: &t.room} // a ticket may be all that there is
-	dst, err := s.Seal(dst, opened)
-	if err == nil {
-		t.Passed(key, 0, 0, dst[from:])
-	}
-	return dst, err
+	return s.Seal(dst, opened)
 }
 
 // Written says that what was opened since the last frame is in the frame of a number.
@@ -251,9 +242,9 @@ const (
 	TicketNamed  = 1 + len(ticketName{}) + 1
 )
 
-// Passed is told of a segment of a flow that was not sealed and begins like a handshake,
-// or that begins or ends a connection.
-func (t *Table) Passed(key *parsers.FlowKey, flags uint8, _ uint32, payload []byte) {
+// Passed is told of a segment of a flow, sealed or not, that begins like a handshake, or that
+// begins or ends a connection.
+func (t *Table) Passed(key *parsers.FlowKey, flags uint8, payload []byte) {
 	own := key.Reverse()
 	c := t.conns[own]
 	if c == nil && hello(payload) {

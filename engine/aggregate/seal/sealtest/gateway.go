@@ -112,11 +112,15 @@ func (g *Gateway) Receive(m Message) ([]byte, error) {
 		return nil, err
 	}
 	if m.Opened {
-		return g.Table.Seal(nil, &m.Key, m.Seq, m.Payload)
+		b, err := g.Table.Seal(nil, &m.Key, m.Payload)
+		if err != nil {
+			return nil, err
+		}
+		m.Payload = b
 	}
 	const ends = parsers.FlagSYN | parsers.FlagFIN | parsers.FlagRST
 	if m.Flags&ends != 0 || len(m.Payload) > 2 && m.Payload[0] == handshake && m.Payload[1] == 3 {
-		g.Table.Passed(&m.Key, m.Flags, m.Seq, m.Payload)
+		g.Table.Passed(&m.Key, m.Flags, m.Payload)
 	}
 	return m.Payload, nil
 }
