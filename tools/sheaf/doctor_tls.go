@@ -4,7 +4,10 @@ import (
 	"errors"
 	"io/fs"
 	"net/netip"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"sheaf/engine"
 	"sheaf/engine/keylog"
@@ -57,8 +60,11 @@ func (d *doctor) checkKeyLog(t *engine.TLS) {
 		d.warn("key log", "restart the gateway", "the gateway that is running does not read %s", t.KeyLog)
 		return
 	case known != nil && known.Fault != "":
-		d.fail("key log", "see the gateway's log, and restart it", "the gateway that is running does not use it: %s", known.Fault)
+		d.fail("key log", `see the gateway's log; who may read what is in docs/tls.md, "Setting it up"`, "the gateway that is running does not use it: %s", known.Fault)
 		return
+	}
+	if owner, err := ownerOf(t.KeyLog); err == nil && !d.isRunning() && os.Geteuid() == 0 && owner != 0 {
+		d.warn("key log", "chown root "+t.KeyLog, "%s is another user's, and root cannot read it as examples/sheaf.service runs a gateway", t.KeyLog)
 	}
 	if file.OnDisk {
 		d.warn("key log", "put it on a tmpfs, for example into a folder of its own under /run", "%s is on a disk, where secrets outlive their deletion", t.KeyLog)
@@ -72,6 +78,13 @@ func (d *doctor) checkKeyLog(t *engine.TLS) {
 		return
 	}
 	d.ok("key log", "%s grew last %s ago", t.KeyLog, lasting(max(0, d.host.now().Sub(grew).Round(time.Second))))
+}
+
+// ownerOf returns the user that a file belongs to.
+func ownerOf(path string) (uint32, error) {
+	var s unix.Stat_t
+	err := unix.Stat(path, &s)
+	return s.Uid, err
 }
 
 // runningKeyLog returns what the gateway that is running tells of a key log, nil if

@@ -54,7 +54,7 @@ func TestDoctorKeyLog(t *testing.T) {
 			[]string{"ok key log PATH grew", "warn key log it has secrets of 7 connections, and packets of none were seen here"}, "what clients connect to"},
 		{"running, bad lines", keylog, write(0o600), secrets(engine.SecretsStatus{Connections: 1, Asked: 1, Bad: 3}, grew),
 			[]string{"ok key log PATH grew", "warn key log 3 lines could not be read", "ok key log secrets of 1 connection, and packets of 1"}, "nothing but key logs"},
-		{"running, a fault", keylog, write(0o600), secrets(engine.SecretsStatus{}, engine.KeyLogStatus{Fault: "not emptied"}), []string{"FAIL key log the gateway that is running does not use it: not emptied"}, "restart it"},
+		{"running, a fault", keylog, write(0o600), secrets(engine.SecretsStatus{}, engine.KeyLogStatus{Fault: "not emptied"}), []string{"FAIL key log the gateway that is running does not use it: not emptied"}, "see the gateway's log"},
 		{"running with another configuration", keylog, write(0o600), func(string) *engine.SecretsStatus { return nil }, []string{"warn key log the gateway that is running does not read PATH"}, "restart the gateway"},
 		{"the peer tells", "server = [\"10.2.0.10:8883\", \"[fd00:2::10]:8883\"]\n", nothing, nil,
 			[]string{"ok TLS 10.2.0.10:8883: datacentre tells the secrets", "ok TLS [fd00:2::10]:8883: datacentre tells"}, ""},
@@ -98,6 +98,27 @@ func TestDoctorKeyLog(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Root without CAP_DAC_OVERRIDE reads only what is its own.
+func TestDoctorKeyLogOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte("# a key log\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for owner, want := range map[int]bool{0: false, 65534: true} {
+		if err := os.Chown(path, owner, -1); err != nil {
+			t.Fatal(err)
+		}
+		p := newPatient(t)
+		p.config += "[[tls]]\nserver = [\"10.2.0.10:8883\"]\nkeylog = \"" + path + "\"\n"
+		if out, _ := p.examine(t, nil); strings.Contains(out, "is another user's") != want || want != strings.Contains(out, "chown root "+path) {
+			t.Errorf("of user %d:\n%s", owner, out)
+		}
 	}
 }
 
