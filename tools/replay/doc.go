@@ -17,6 +17,10 @@
 // overhead of a carrier packet: a lane sends each frame at once, and shares no
 // carrier packet between two.
 //
+// With Config.Secrets the records of TLS connections are opened whose ClientHello comes
+// by after their secrets are known. The gateway beside the broker has the secrets and
+// tells the other, within frames, as live gateways do.
+//
 // With Config.Compare the same packets also go, at the same moments, through
 // what one might use instead; see Rival.
 //
