@@ -105,6 +105,9 @@ func (l *lab) compareTLS(gateways []*gateway, f trial, s secure) {
 		wantTold(t, gateways[1], f.delivery, delivered)
 		t.Logf("%v: TLS takes %.2f times the bytes", f, m.perMessage()/plain.perMessage())
 		a.atMost(f.String()+" over TLS", m.perMessage(), tlsBytes*plain.perMessage())
+		if f.claim != "" {
+			a.atMost(f.claim, m.perMessage(), slack*claimed(t, f.claim))
+		}
 		a.within("added by TLS at p50", m.Latency.P50-plain.Latency.P50, tlsLatency)
 	})
 }
