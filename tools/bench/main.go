@@ -22,7 +22,8 @@
 // packets with the same flushes.
 //
 // Every pass begins with new lanes, warms up, and counts only then. Several
-// passes give a median and a minimum; the machine's other work is in the median.
+// passes give a median and a minimum; the machine's other work is in the median. Sealing,
+// whose result is a small difference, counts the processor's time instead.
 // Speed, sealing and flows run with GOMAXPROCS(1) on one locked thread, so the collection
 // of garbage counts too.
 //

@@ -164,7 +164,7 @@ func (r *sealingRun) pass(first bool) error {
 		}
 		r.Allocs = c.each(c.encode + c.decode)
 	}
-	c, err := run(clock())
+	c, err := run(processor())
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (r *sealingRun) pass(first bool) error {
 
 func sealingTable(all []Sealing) *table {
 	t := &table{
-		title: "sealing: fan-out to 100 in TLS records, opened at one end and sealed at the other; one core, the least of some passes",
+		title: "sealing: fan-out to 100 in TLS records, opened at one end and sealed at the other; processor time, the least of some passes",
 		heading: []string{
 			"", "packets", "records", "B/record down", "frame B/record", "encode ns/packet", "decode ns/packet", "allocs/packet",
 			"TLS us/record", "target", "",
