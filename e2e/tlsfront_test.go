@@ -332,3 +332,24 @@ func TestTLSFrontRabbitMQ(t *testing.T) {
 		}
 	}
 }
+
+// Clients with certificates that come back to a TLS server of the gateway cost as little
+// as those without one: a ticket is the number of a session that stays here.
+func TestTLSFrontResumption(t *testing.T) {
+	const clients, times = 100, 5
+	l := newLab(t, 2)
+	p := l.newPKI()
+	p.fleet(clients)
+	at := l.secureBroker()
+	gateways := l.tunnel(tunnelOptions{offload: true, tables: l.fronting(p, l.broker().mosquitto(), "", at)})
+	defer wantNothingLost(t, gateways...)
+	resumed := uint64(0)
+	judge(t, func(a *attempt) {
+		const what = "reconnects with certificates, many at a time"
+		a.atMost(what, l.resume(gateways, what, resuming{at, l.clients().host4, clients, times, p.credentials()}), tlsResumed)
+		resumed += clients * times
+		if s := gateways[1].mustStatus().TLSServers[0].Stats; s.Resumed != resumed {
+			t.Errorf("status tells of %+v, of %d resumed", s, resumed)
+		}
+	})
+}

@@ -15,4 +15,8 @@
 // queued is dropped then, and the connections inside recover by themselves. Both ends
 // log why, and the peer is told over QUIC: a stall, a malformed frame, a digest, a
 // limit, a version.
+//
+// Where a [[tls]] table has a certificate the gateway is itself the TLS server (front):
+// connections to it that come out of the tunnel end in the userspace stack, or in one
+// beside the device (aside), and go on to a plain server.
 package engine
