@@ -137,61 +137,66 @@ func chooser(t *rapid.T) sealtest.Choose {
 func TestLanesOpenTLS(t *testing.T) {
 	opened := uint64(0)
 	rapid.Check(t, func(t *rapid.T) {
-		choose := chooser(t)
-		cfg := Config{}
-		if choose(2) == 1 {
-			cfg.Limits = small(2 + choose(7))
-		}
-		l := newTLSLane(t, cfg, 2+choose(7))
-		streams := make([][]sealtest.Segment, 1+choose(6))
-		for client := range streams {
-			c := sealtest.New(rapid.SampledFrom(seal.Suites()).Draw(t, "suite"), byte(client), choose)
-			c.Odd = choose(4) == 3
-			for i := range l.logs {
-				if choose(3) > 0 {
-					l.logs[i].Add(c.Random, c.Secrets, choose(20))
-				}
-			}
-			c.Handshake()
-			c.Talk(choose(12))
-			all := c.Segments(true, choose(2) == 1)
-			if choose(2) == 1 {
-				all = c.Disturb(all, choose(5))
-			}
-			streams[client] = all
-		}
-		for left := len(streams); left > 0; {
-			client := choose(len(streams))
-			switch choose(60) {
-			case 59:
-				l.begin([][]int{nil, {0}, {1}, {0, 1}}[choose(4)]...)
-			case 50, 51, 52, 53:
-				l.deliver(choose(2))
-			case 54, 55, 56, 57, 58:
-				l.time += time.Duration(choose(30)) * time.Millisecond
-				l.due(l.time)
-			default:
-				if choose(4) > 0 {
-					l.time += 6 * time.Millisecond
-					l.due(l.time)
-					l.arrive()
-				}
-				if len(streams[client]) == 0 {
-					continue
-				}
-				l.send(client, streams[client][0])
-				if streams[client] = streams[client][1:]; len(streams[client]) == 0 {
-					left--
-				}
-			}
-		}
-		l.settle(l.time + time.Second)
-		opened += l.records()
+		opened += lanesOpenTLS(t, chooser(t))
 	})
 	t.Logf("%d records were opened", opened)
 	if opened < 100 {
 		t.Errorf("%d records were opened in all", opened)
 	}
+}
+
+// lanesOpenTLS returns how many records were opened.
+func lanesOpenTLS(t tester, choose sealtest.Choose) uint64 {
+	t.Helper()
+	cfg := Config{}
+	if choose(2) == 1 {
+		cfg.Limits = small(2 + choose(7))
+	}
+	l := newTLSLane(t, cfg, 2+choose(7))
+	streams := make([][]sealtest.Segment, 1+choose(6))
+	for client := range streams {
+		c := sealtest.New(seal.Suites()[choose(9)], byte(client), choose)
+		c.Odd = choose(4) == 3
+		for i := range l.logs {
+			if choose(3) > 0 {
+				l.logs[i].Add(c.Random, c.Secrets, choose(20))
+			}
+		}
+		c.Handshake()
+		c.Talk(choose(12))
+		all := c.Segments(true, choose(2) == 1)
+		if choose(2) == 1 {
+			all = c.Disturb(all, choose(5))
+		}
+		streams[client] = all
+	}
+	for left := len(streams); left > 0; {
+		client := choose(len(streams))
+		switch choose(400) {
+		case 399:
+			l.begin([][]int{nil, {0}, {1}, {0, 1}}[choose(4)]...)
+		case 350, 351, 352, 353:
+			l.deliver(choose(2))
+		case 354, 355, 356, 357, 358, 359:
+			l.time += time.Duration(choose(30)) * time.Millisecond
+			l.due(l.time)
+		default:
+			if choose(4) > 0 {
+				l.time += 6 * time.Millisecond
+				l.due(l.time)
+				l.arrive()
+			}
+			if len(streams[client]) == 0 {
+				continue
+			}
+			l.send(client, streams[client][0])
+			if streams[client] = streams[client][1:]; len(streams[client]) == 0 {
+				left--
+			}
+		}
+	}
+	l.settle(l.time + time.Second)
+	return l.records()
 }
 
 // fanout returns a lane with so many connections of a suite that are under way.

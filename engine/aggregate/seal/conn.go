@@ -22,6 +22,7 @@ type Conn struct {
 	receiving  bool // the peer has a context for the other direction
 	closed     bool // nothing more of the direction that is sent is opened
 	over       bool // nothing more comes of the other
+	ended      bool // closed at any time: what the peer says it keeps, it may forget at any moment
 
 	random, serverRandom       [RandomLen]byte
 	hasRandom, hasServerRandom bool

@@ -262,6 +262,9 @@ func (t *Table) Passed(key *parsers.FlowKey, flags uint8, payload []byte) {
 		c.In.Clear()
 		c.over = flags&parsers.FlagSYN == 0
 	}
+	if flags&parsers.FlagSYN != 0 { // what is sent from now on is of another connection
+		t.resets = slices.DeleteFunc(t.resets, func(r sentReset) bool { return r.conn == c })
+	}
 	if flags&parsers.FlagRST != 0 {
 		c.end()
 	}
@@ -306,7 +309,7 @@ func (c *Conn) End(reset bool) {
 
 func (c *Conn) end() {
 	c.Out.Clear()
-	c.closed = true
+	c.closed, c.ended = true, true
 }
 
 // wipe forgets all secrets, when both directions have ended.

@@ -102,7 +102,7 @@ func (c *Conn) Secrets() []byte {
 			if k.material != nil && !k.told && !c.In.knows(stage(s)) && (stage(s) == stageTraffic || c.certificates) {
 				k.told = true
 				f := c.flags(stage(s)) | tellReverse
-				if c.said[s].material == nil {
+				if c.said[s].material == nil && !c.over {
 					f |= tellAgain
 					c.said[s] = saidBefore{k.suite, append([]byte(nil), k.material...)}
 				}
@@ -151,7 +151,7 @@ func (c *Conn) take(r *reader, last *Suite) {
 	c.suite = suite
 	if flags&tellReverse != 0 {
 		if c.opens() && c.trusted() {
-			keys.heard = flags&tellAgain != 0
+			keys.heard = flags&tellAgain != 0 && !c.ended
 			c.Out.keys.learn(s, keys, near, true)
 		}
 		return
