@@ -74,9 +74,9 @@ const (
 	// connection's records: those of NATS have one, SMTP and IMAP a handful.
 	maxEarly = 32
 
-	// minFlight is how long the end of a segment with records of the handshake has to
-	// be for them to be opened, in bytes, unless they go on in the next. Below there is
-	// no certificate: what is remembered would save less than the secret takes.
+	// minFlight is how long a single record of the handshake has to be that ends a
+	// segment for it to be opened, in bytes. A Finished is shorter: what is saved of it
+	// is less than the secret takes.
 	minFlight = 256
 
 	// maxTrials bounds how many places of a segment are looked at for the beginning of
@@ -258,7 +258,7 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 		return o.plain(w, p, true)
 	}
 	o.conn.ask()
-	o.worth = len(p) >= minFlight || !wholeRecords(p, o.rest)
+	o.worth = len(p) >= minFlight || o.rest < len(p) || !wholeRecords(p, o.rest)
 	switch {
 	case w.deaf:
 	case o.rest <= len(p):
