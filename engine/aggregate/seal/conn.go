@@ -108,6 +108,7 @@ func (c *Conn) ask() {
 		return
 	}
 	s := source.Secrets(&c.random)
+	defer s.clear()
 	if !c.suite.TLS13() {
 		if len(s.Master) == 0 || !c.hasServerRandom {
 			return

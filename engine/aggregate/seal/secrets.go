@@ -18,6 +18,13 @@ type Secrets struct {
 	ServerTraffic   []byte // SERVER_TRAFFIC_SECRET_0
 }
 
+// clear overwrites the secrets.
+func (s *Secrets) clear() {
+	for _, b := range [][]byte{s.Master, s.ClientHandshake, s.ServerHandshake, s.ClientTraffic, s.ServerTraffic} {
+		clear(b)
+	}
+}
+
 // A Source is where secrets come from, by the random of a connection's ClientHello. What
 // it returns is the caller's, who clears it, and zero where nothing is known (yet). It
 // may be asked again and again, also by several lanes at once.
