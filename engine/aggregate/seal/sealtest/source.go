@@ -1,6 +1,10 @@
 package sealtest
 
-import "sheaf/engine/aggregate/seal"
+import (
+	"bytes"
+
+	"sheaf/engine/aggregate/seal"
+)
 
 // A Log is a Source of secrets. The zero value knows none.
 type Log struct {
@@ -24,10 +28,15 @@ func (l *Log) Add(random [seal.RandomLen]byte, s seal.Secrets, from int) {
 // Secrets implements seal.Source.
 func (l *Log) Secrets(random *[seal.RandomLen]byte) seal.Secrets {
 	l.Asked++
-	if e, ok := l.entries[*random]; ok && l.Asked > e.from {
-		return e.secrets
+	e, ok := l.entries[*random]
+	if !ok || l.Asked <= e.from {
+		return seal.Secrets{}
 	}
-	return seal.Secrets{}
+	s := e.secrets
+	for _, b := range []*[]byte{&s.Master, &s.ClientHandshake, &s.ServerHandshake, &s.ClientTraffic, &s.ServerTraffic} {
+		*b = bytes.Clone(*b) // the caller clears them
+	}
+	return s
 }
 
 // Spoil returns secrets of which something is wrong.
