@@ -15,15 +15,18 @@ import (
 // the connections are opened again without a new handshake, since one of the two ends
 // still has their secrets. It is not safe for concurrent use.
 type Table struct {
-	cfg    Config
-	limit  int // connections
-	conns  map[parsers.FlowKey]*Conn
-	all    []*Conn
-	hand   int // index in all of the one that was looked at last for giving way
-	now    time.Duration
-	room   room
-	resets []sentReset // whose frames the peer has not acknowledged, in their order
-	stats  *Stats
+	cfg   Config
+	limit int // connections
+	conns map[parsers.FlowKey]*Conn
+	all   []*Conn
+	hand  int // index in all of the one that was looked at last for giving way
+	now   time.Duration
+	room  room
+	// refused says that a flow may have no connection, for want of room, so that its end
+	// is not seen.
+	refused bool
+	resets  []sentReset // whose frames the peer has not acknowledged, in their order
+	stats   *Stats
 }
 
 // NewTable returns a table of at most limit connections, and of those that the peer opens.
@@ -86,6 +89,7 @@ func (t *Table) get(key *parsers.FlowKey, fromClient bool) *Conn {
 	}
 	t.expire()
 	if len(t.all) >= t.limit {
+		t.refused = true
 		return nil
 	}
 	return t.add(key, fromClient)
@@ -93,7 +97,7 @@ func (t *Table) get(key *parsers.FlowKey, fromClient bool) *Conn {
 
 // add adds a connection.
 func (t *Table) add(key *parsers.FlowKey, fromClient bool) *Conn {
-	c := &Conn{table: t, key: *key, fromClient: fromClient, index: len(t.all), used: t.now}
+	c := &Conn{table: t, key: *key, fromClient: fromClient, index: len(t.all), used: t.now, ended: t.refused}
 	c.Out = Opener{conn: c, room: &t.room}
 	c.In.room = &t.room
 	t.conns[*key] = c
@@ -262,8 +266,8 @@ func (t *Table) Passed(key *parsers.FlowKey, flags uint8, payload []byte) {
 		c.In.Clear()
 		c.over = flags&parsers.FlagSYN == 0
 	}
-	if flags&parsers.FlagSYN != 0 { // what is sent from now on is of another connection
-		t.resets = slices.DeleteFunc(t.resets, func(r sentReset) bool { return r.conn == c })
+	if flags&parsers.FlagSYN != 0 {
+		c.goesOn()
 	}
 	if flags&parsers.FlagRST != 0 {
 		c.end()
@@ -310,6 +314,13 @@ func (c *Conn) End(reset bool) {
 func (c *Conn) end() {
 	c.Out.Clear()
 	c.closed, c.ended = true, true
+}
+
+// goesOn notes that the other direction is not over, whatever was said: another connection
+// has begun on its ports, or the peer has forgotten that it ended and opens it.
+func (c *Conn) goesOn() {
+	c.over = false
+	c.table.resets = slices.DeleteFunc(c.table.resets, func(r sentReset) bool { return r.conn == c })
 }
 
 // wipe forgets all secrets, when both directions have ended.

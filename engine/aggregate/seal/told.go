@@ -156,6 +156,7 @@ func (c *Conn) take(r *reader, last *Suite) {
 		}
 		return
 	}
+	c.goesOn()
 	if flags&tellFirst != 0 {
 		c.In.Clear()
 	}
