@@ -47,6 +47,15 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
+// take returns what was written since the last time.
+func (l *logBuffer) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.b.String()
+	l.b.Reset()
+	return s
+}
+
 func TestSecretsWithoutTables(t *testing.T) {
 	s, err := openSecrets(nil, slog.New(slog.DiscardHandler))
 	if err != nil || s.config() != nil || s.status() != nil || s.Close() != nil {
@@ -123,7 +132,7 @@ func TestSecretsAreOneSource(t *testing.T) {
 func TestKeyLogIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "keys")
-		var log bytes.Buffer
+		var log logBuffer
 		s, err := openSecrets([]TLS{{Servers: []string{"10.2.0.10:8883"}, KeyLog: path}}, slog.New(slog.NewTextHandler(&log, nil)))
 		if err != nil {
 			t.Fatal(err)
@@ -133,16 +142,16 @@ func TestKeyLogIsLogged(t *testing.T) {
 			t.Helper()
 			time.Sleep(time.Second)
 			synctest.Wait()
-			got := strings.Split(strings.TrimSpace(log.String()), "\n")
+			text := log.take()
+			got := strings.Split(strings.TrimSpace(text), "\n")
 			if len(got) != 1 || got[0] == "" {
 				t.Errorf("%s: logged %q", step, got)
 			}
 			for _, w := range want {
-				if !strings.Contains(log.String(), w) {
+				if !strings.Contains(text, w) {
 					t.Errorf("%s: %q is not in %q", step, w, got)
 				}
 			}
-			log.Reset()
 		}
 		said("not there", "level=INFO", "waited for", path)
 		line, _, _ := masterLine(1)
