@@ -67,7 +67,8 @@ const maxSpared = 2
 // spared says whether the record that went by is not worth the keys of the handshake, which
 // may not even have been told.
 func (k *keyring) spared(o *Opener) bool {
-	return k.current == nil && k.any() && o.counted && k.passed <= maxSpared && !o.worth
+	return k.current == nil && k.any() && o.counted && k.passed <= maxSpared &&
+		(!o.worth || o.conn.TLS13() && k.ready[stageHandshake].keys == nil)
 }
 
 // has says whether some material of a stage is among the keys.
