@@ -11,7 +11,7 @@ package seal
 // Bytes to which an item has no length go on to the end of the payload.
 const (
 	itemPlain  = 0 // bytes as they are in the segment
-	itemHead   = 1 // the bytes that a record begins with, cut short of its head's or nonce's end
+	itemHead   = 1 // the bytes that a record begins with, cut short of its head's end
 	itemBegin  = 2 // the beginning of a record that goes on in the next segment: type, length(2)
 	itemMore   = 3 // the next bytes of such a record
 	itemNumber = 4 // the number of the record that follows, as a varint, and how much of it went before

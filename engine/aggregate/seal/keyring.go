@@ -88,6 +88,7 @@ func (k *keyring) learn(s stage, keys *Keys, near uint64, hinted bool) {
 		keys.Clear()
 		return
 	}
+	k.ready[s].keys.Clear()
 	k.ready[s] = candidate{keys: keys, near: near, hinted: hinted}
 	k.misses = 0
 }
@@ -183,10 +184,15 @@ func (c *candidate) through() bool { return c.cursor >= searchEnd }
 
 // use takes the keys of a stage, for a record's number.
 func (k *keyring) use(o *Opener, s stage, number uint64) {
-	k.current, k.before, k.stage, k.number = k.ready[s].keys, nil, s, number
-	for i := range s + 1 {
+	keys := k.ready[s].keys
+	k.ready[s] = candidate{}
+	for i := range s {
+		k.ready[i].keys.Clear()
 		k.ready[i] = candidate{}
 	}
+	k.current.Clear()
+	k.before.Clear()
+	k.current, k.before, k.stage, k.number = keys, nil, s, number
 	k.had, k.passed = 0, 0
 	o.ring.clear()
 	k.prove()
@@ -194,6 +200,7 @@ func (k *keyring) use(o *Opener, s stage, number uint64) {
 
 // follow takes the keys behind a KeyUpdate.
 func (k *keyring) follow(o *Opener, next *Keys) {
+	k.before.Clear()
 	k.before, k.current, k.number = k.current, next, 0
 	k.had = 0
 	o.ring.clear()
@@ -279,6 +286,8 @@ func (k *keyring) end(o *Opener) {
 		k.use(o, stageTraffic, 0)
 		return
 	}
+	k.current.Clear()
+	k.before.Clear()
 	k.current, k.before, k.proven = nil, nil, false
 }
 
@@ -294,9 +303,7 @@ func (k *keyring) unheard() {
 // clear forgets all keys, and overwrites what can be.
 func (k *keyring) clear() {
 	for _, keys := range []*Keys{k.current, k.before, k.ready[0].keys, k.ready[1].keys} {
-		if keys != nil {
-			keys.Clear()
-		}
+		keys.Clear()
 	}
 	*k = keyring{}
 }

@@ -125,8 +125,12 @@ func (k *Keys) Next() (*Keys, error) {
 
 // Clear overwrites the secrets and lets go of the ciphers, whose own copies wait for the
 // garbage collector: nothing of the standard library overwrites them. The keys are not
-// to be used any more, but for Suite, the lengths, and Clear itself.
+// to be used any more, but for Suite, the lengths, and Clear itself. It does nothing where
+// there are no keys, nil.
 func (k *Keys) Clear() {
+	if k == nil {
+		return
+	}
 	clear(k.material)
 	clear(k.key)
 	clear(k.iv[:])

@@ -42,9 +42,7 @@ func (s *Sealer) Clear() {
 	for i := range s.told {
 		s.told[i].keys.Clear()
 	}
-	if s.keys != nil {
-		s.keys.Clear()
-	}
+	s.keys.Clear()
 	p := s.part.inner[:cap(s.part.inner)]
 	clear(p)
 	*s = Sealer{room: s.room}
@@ -149,6 +147,9 @@ func (s *Sealer) update(r *reader) {
 	if err != nil {
 		r.bad = true
 		return
+	}
+	if !slices.ContainsFunc(s.told, func(t told) bool { return t.keys == s.keys }) {
+		s.keys.Clear() // of an update before, which nobody comes back to
 	}
 	s.keys, s.number = next, 0
 }

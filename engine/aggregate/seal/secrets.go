@@ -1,10 +1,14 @@
 package seal
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"sheaf/parsers/tls"
+)
 
 // RandomLen is the length of a ClientHello's random, in bytes, by which key logs name
 // connections (RFC 8446 section 4.1.2).
-const RandomLen = 32
+const RandomLen = tls.RandomLen
 
 // Secrets are what is known of one connection's secrets. In TLS 1.2 there is a master
 // secret of 48 bytes (RFC 5246 section 8.1), in TLS 1.3 a traffic secret for each
