@@ -126,15 +126,12 @@ type TLSStatus struct {
 
 // tlsStatus returns what there is to tell of counters.
 func tlsStatus(s *seal.Stats) TLSStatus {
-	out := TLSStatus{Connections: s.Connections, Records: s.Records, Bytes: s.Bytes, Carried: make(map[string]uint64)}
+	out := TLSStatus{
+		Connections: s.Connections, Records: s.Records, Bytes: s.Bytes,
+		Carried: make(map[string]uint64), Suites: s.SuiteNames(),
+	}
 	for why := range seal.NumCarried {
 		out.Carried[why.String()] = s.Carried[why]
-	}
-	for suite, n := range s.Suites {
-		if out.Suites == nil {
-			out.Suites = make(map[string]uint64)
-		}
-		out.Suites[suite.String()] += n
 	}
 	return out
 }

@@ -46,11 +46,6 @@ func (r *Replay) tlsReport(d Direction) TLSReport {
 	for why := range seal.NumCarried {
 		out.Carried[why.String()] = s.Carried[why]
 	}
-	for suite, n := range s.Suites {
-		if out.Suites == nil {
-			out.Suites = make(map[string]uint64)
-		}
-		out.Suites[suite.String()] += n
-	}
+	out.Suites = s.SuiteNames()
 	return out
 }

@@ -50,6 +50,18 @@ func (s *Stats) suites() map[Suite]uint64 {
 	return s.Suites
 }
 
+// SuiteNames returns Suites by their names, nil where there are none.
+func (s *Stats) SuiteNames() map[string]uint64 {
+	if len(s.Suites) == 0 {
+		return nil
+	}
+	names := make(map[string]uint64, len(s.Suites))
+	for suite, n := range s.Suites {
+		names[suite.String()] += n
+	}
+	return names
+}
+
 func (s *Stats) refuse(suite Suite) {
 	if m := s.suites(); len(m) < maxSuites || m[suite] > 0 {
 		m[suite]++
