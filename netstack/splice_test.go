@@ -62,7 +62,10 @@ func join(t *testing.T, clients, brokers *Stack, server netip.AddrPort, cfg Term
 		next(t, changed, nil)
 		addrs = append(addrs, f.Addr().String())
 	}
-	waitFor(t, "the connections that found the server", func() bool { return brokers.Stats().Terminal.Active == 0 })
+	waitFor(t, "the connections that found the server to end", func() bool {
+		terminal := brokers.Stats().Terminal
+		return terminal.Opened == uint64(len(addrs)) && terminal.Active == 0
+	})
 	target.Store(&server)
 	return addrs[0], addrs[1]
 }
