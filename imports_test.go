@@ -34,13 +34,21 @@ var layers = map[string][]string{
 	"sheaf/tools/mkcapture":                  {"sheaf/tools/mkcapture/", "sheaf/tools/pubsub", "sheaf/pcap"},
 	"sheaf/netstack":                         {"sheaf/parsers/ip"},
 	"sheaf/netstack/certtest":                {"std"},
+	"sheaf/netstack/link":                    {},
+	"sheaf/netstack/link/linktest":           {"sheaf/netstack/link"},
+	"sheaf/netstack/virtio":                  {},
+	"sheaf/netstack/virtio/virtiotest":       {"sheaf/netstack/virtio"},
+	"sheaf/netstack/vhostuser":               {"sheaf/netstack/link", "sheaf/netstack/virtio"},
+	"sheaf/netstack/vhostuser/vhosttest":     {"sheaf/netstack/link", "sheaf/netstack/virtio", "sheaf/netstack/virtio/virtiotest", "sheaf/netstack/vhostuser"},
+	"sheaf/netstack/vsock":                   {"sheaf/netstack/link", "sheaf/netstack/virtio", "sheaf/netstack/vhostuser"},
+	"sheaf/netstack/firsthop":                {"sheaf/netstack/link", "sheaf/parsers/ip"},
 	"sheaf/tunnel":                           {},
 	"sheaf/e2e":                              {},
-	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/credentials", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
+	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/credentials", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/netstack/", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 
 // testOnly are the packages that only tests import.
-var testOnly = []string{"sheaf/netstack/certtest", "sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest", "sheaf/engine/aggregate/seal/sealtest"}
+var testOnly = []string{"sheaf/netstack/certtest", "sheaf/engine/wire/wiretest", "sheaf/parsers/parsertest", "sheaf/pcap/pcaptest", "sheaf/engine/aggregate/codec/codectest", "sheaf/engine/aggregate/seal/sealtest", "sheaf/netstack/link/linktest", "sheaf/netstack/virtio/virtiotest", "sheaf/netstack/vhostuser/vhosttest"}
 
 // core are the packages that know no goroutine, clock, log or I/O, but for those
 // that only tests import.
