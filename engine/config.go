@@ -33,12 +33,13 @@ type Config struct {
 	Similarity []string   `toml:"similarity"` // event, name, length, content; default all
 	Compress   any        `toml:"compress"`   // zstd level 1 to 22, or "off"; default 3
 	Protocols  []string   `toml:"protocols"`  // NAME@PORT, beyond the well-known ports
-	TUN        *TUN       `toml:"tun"`        // the device; without it [[forward]] and [terminate] are the ends
+	TUN        *TUN       `toml:"tun"`        // the device; without it [[forward]], [terminate] and [vm] are the ends
 	Address    Prefixes   `toml:"address"`    // without [tun]: what [[forward]] connects from
 	Peers      []Peer     `toml:"peer"`
 	Forward    []Forward  `toml:"forward"`
 	Terminate  *Terminate `toml:"terminate"`
 	TLS        []TLS      `toml:"tls"`
+	VM         *VM        `toml:"vm"` // virtual machines on this host; alone, or beside [tun] or the others
 }
 
 // TUN is the [tun] table.
@@ -134,6 +135,9 @@ func LoadConfig(path string) (*Config, error) {
 		if *p != "" && *p != noControl && !filepath.IsAbs(*p) {
 			*p = filepath.Join(filepath.Dir(path), *p)
 		}
+	}
+	if c.VM != nil {
+		c.VM.resolve(filepath.Dir(path))
 	}
 	return c, nil
 }

@@ -15,7 +15,7 @@ import (
 // which key, and what is expected of it.
 
 func (c *Config) check() error {
-	for _, check := range []func() error{c.checkOwn, c.checkPeers, c.checkEnds, c.checkTUN, c.checkTLS} {
+	for _, check := range []func() error{c.checkOwn, c.checkPeers, c.checkEnds, c.checkTUN, c.checkVM, c.checkTLS} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -104,8 +104,8 @@ func (p *Peer) check() error {
 
 // checkEnds checks where packets come from and go to at this end.
 func (c *Config) checkEnds() error {
-	if c.TUN == nil && len(c.Forward) == 0 && c.Terminate == nil {
-		return errors.New("nothing to carry: needs [tun], or without root [[forward]] or [terminate]")
+	if c.TUN == nil && len(c.Forward) == 0 && c.Terminate == nil && c.VM == nil {
+		return errors.New("nothing to carry: needs [tun], or without root [[forward]], [terminate] or [vm]")
 	}
 	if len(c.Forward) > 0 && len(c.Address) == 0 {
 		return errors.New("[[forward]] needs address, what it connects from, for example 10.99.0.1")
