@@ -41,7 +41,7 @@ var layers = map[string][]string{
 	"sheaf/netstack/vhostuser":               {"sheaf/netstack/link", "sheaf/netstack/virtio"},
 	"sheaf/netstack/vhostuser/vhosttest":     {"sheaf/netstack/link", "sheaf/netstack/virtio", "sheaf/netstack/virtio/virtiotest", "sheaf/netstack/vhostuser"},
 	"sheaf/netstack/vsock":                   {"sheaf/netstack/link", "sheaf/netstack/virtio", "sheaf/netstack/vhostuser"},
-	"sheaf/netstack/firsthop":                {"sheaf/netstack/link", "sheaf/parsers/ip"},
+	"sheaf/netstack/firsthop":                {"sheaf/netstack", "sheaf/netstack/link", "sheaf/parsers/ip"},
 	"sheaf/tunnel":                           {},
 	"sheaf/e2e":                              {},
 	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/credentials", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/netstack/", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},

@@ -15,13 +15,15 @@ type Unreachable uint8
 
 // The reasons, with their codes in RFC 792 and RFC 4443 section 3.1.
 const (
-	NoRoute Unreachable = iota // net unreachable, 0; no route to destination, 0
-	NoHost                     // host unreachable, 1; address unreachable, 3
+	NoRoute    Unreachable = iota // net unreachable, 0; no route to destination, 0
+	NoHost                        // host unreachable, 1; address unreachable, 3
+	NoPort                        // port unreachable, 3; port unreachable, 4
+	Prohibited                    // communication administratively prohibited, 13 (RFC 1812 section 5.2.7.1) and 1
 )
 
 var (
-	codes4 = [...]byte{NoRoute: 0, NoHost: 1}
-	codes6 = [...]byte{NoRoute: 0, NoHost: 3}
+	codes4 = [...]byte{NoRoute: 0, NoHost: 1, NoPort: 3, Prohibited: 13}
+	codes6 = [...]byte{NoRoute: 0, NoHost: 3, NoPort: 4, Prohibited: 1}
 )
 
 const (
@@ -31,7 +33,14 @@ const (
 	icmpTTL         = 64
 	icmpTOS         = 0xC0 // RFC 1812 section 4.3.2.5: internetwork control
 	typeUnreachable = 3    // ICMPv4
+	codeTooBig      = 4    // fragmentation needed and DF set, RFC 1191 section 4
 )
+
+// An icmpHead is what an ICMP error has before the quoted packet, beside the checksum.
+type icmpHead struct {
+	kind, code byte
+	rest       uint32
+}
 
 // AppendUnreachable appends the ICMP or ICMPv6 packet with which the router from
 // tells the sender of packet that it could not be delivered, and returns the
@@ -44,9 +53,23 @@ func AppendUnreachable(dst, packet []byte, reason Unreachable, from netip.Addr) 
 		return nil
 	}
 	if from.Is4() {
-		return appendICMPv4(dst, packet, codes4[reason], from)
+		return appendICMPv4(dst, packet, icmpHead{kind: typeUnreachable, code: codes4[reason]}, from)
 	}
-	return appendICMPv6(dst, packet, codes6[reason], from)
+	return appendICMPv6(dst, packet, icmpHead{kind: byte(header.ICMPv6DstUnreachable), code: codes6[reason]}, from)
+}
+
+// AppendTooBig appends the error with which the router from tells the sender of packet
+// that no packet of more than mtu bytes goes on from there (RFC 1191 section 4, RFC 4443
+// section 3.2). It is for packets that the router may not fragment, and returns nil where
+// AppendUnreachable does.
+func AppendTooBig(dst, packet []byte, mtu int, from netip.Addr) []byte {
+	if !answerable(packet, from) {
+		return nil
+	}
+	if from.Is4() {
+		return appendICMPv4(dst, packet, icmpHead{kind: typeUnreachable, code: codeTooBig, rest: uint32(uint16(mtu))}, from)
+	}
+	return appendICMPv6(dst, packet, icmpHead{kind: byte(header.ICMPv6PacketTooBig), rest: uint32(mtu)}, from)
 }
 
 // answerable reports whether an error from the address may be sent for packet:
@@ -142,9 +165,9 @@ func isEcho(h *ip.Header) bool {
 		h.Version == 6 && h.Proto == ip.ICMPv6 && message[0] == byte(header.ICMPv6EchoRequest)
 }
 
-// appendICMPv4 writes the IP header, that of the message with its code, and as much
-// of packet as may be quoted.
-func appendICMPv4(dst, packet []byte, code byte, from netip.Addr) []byte {
+// appendICMPv4 writes the IP header, that of the message, and as much of packet as may
+// be quoted.
+func appendICMPv4(dst, packet []byte, e icmpHead, from netip.Addr) []byte {
 	quote := packet[:min(len(packet), maxICMPv4-ip.MinIPv4-lenICMP)]
 	n := len(dst)
 	src := from.As4()
@@ -153,7 +176,8 @@ func appendICMPv4(dst, packet []byte, code byte, from netip.Addr) []byte {
 		icmpTTL, ip.ICMP, 0, 0)
 	dst = append(dst, src[:]...)
 	dst = append(dst, packet[12:16]...)
-	dst = append(dst, typeUnreachable, code, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, e.kind, e.code, 0, 0)
+	dst = binary.BigEndian.AppendUint32(dst, e.rest)
 	dst = append(dst, quote...)
 	p := dst[n:]
 	binary.BigEndian.PutUint16(p[2:], uint16(len(p)))
@@ -163,7 +187,7 @@ func appendICMPv4(dst, packet []byte, code byte, from netip.Addr) []byte {
 }
 
 // appendICMPv6 does the same for IPv6, where the checksum covers the addresses.
-func appendICMPv6(dst, packet []byte, code byte, from netip.Addr) []byte {
+func appendICMPv6(dst, packet []byte, e icmpHead, from netip.Addr) []byte {
 	quote := packet[:min(len(packet), maxICMPv6-ip.MinIPv6-lenICMP)]
 	n := len(dst)
 	src := from.As16()
@@ -172,7 +196,8 @@ func appendICMPv6(dst, packet []byte, code byte, from netip.Addr) []byte {
 	dst = append(dst, ip.ICMPv6, icmpTTL)
 	dst = append(dst, src[:]...)
 	dst = append(dst, packet[8:24]...)
-	dst = append(dst, byte(header.ICMPv6DstUnreachable), code, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, e.kind, e.code, 0, 0)
+	dst = binary.BigEndian.AppendUint32(dst, e.rest)
 	dst = append(dst, quote...)
 	p := dst[n:]
 	var tail [8]byte // of the pseudo-header, RFC 8200 section 8.1

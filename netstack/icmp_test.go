@@ -119,7 +119,11 @@ func TestUnreachable(t *testing.T) {
 		{"v4 long", gateway4, testSegment{payload: make([]byte, 1400)}.bytes(), NoHost, 1, 576 - 28},
 		{"v4 ping", gateway4, icmpPacket(client4, server4, 8, make([]byte, 60)), NoHost, 1, 84},
 		{"v4 first fragment", gateway4, testSegment{more: true, payload: make([]byte, 16)}.bytes(), NoHost, 1, 56},
+		{"v4 port", gateway4, testSegment{}.bytes(), NoPort, 3, 40},
+		{"v4 prohibited", gateway4, testSegment{}.bytes(), Prohibited, 13, 40},
 		{"v6 host", gateway6, testSegment{src: client6, dst: server6, payload: make([]byte, 10)}.bytes(), NoHost, 3, 70},
+		{"v6 port", gateway6, testSegment{src: client6, dst: server6}.bytes(), NoPort, 4, 60},
+		{"v6 prohibited", gateway6, testSegment{src: client6, dst: server6}.bytes(), Prohibited, 1, 60},
 		{"v6 route", gateway6, testSegment{src: client6, dst: server6}.bytes(), NoRoute, 0, 60},
 		{"v6 long", gateway6, testSegment{src: client6, dst: server6, payload: make([]byte, 1401)}.bytes(), NoHost, 3, 1280 - 48},
 		{"v6 ping", gateway6, icmpPacket(client6, server6, 128, make([]byte, 60)), NoHost, 3, 104},
@@ -140,6 +144,29 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("quoted %d bytes, want %d of the packet", len(quote), tt.quoted)
 			}
 		})
+	}
+}
+
+// What is too big is answered with the MTU where RFC 1191 and RFC 4443 have it.
+func TestTooBig(t *testing.T) {
+	for _, tt := range []struct {
+		from       netip.Addr
+		packet     []byte
+		kind, code byte
+		rest       []byte
+	}{
+		{gateway4, testSegment{payload: make([]byte, 1400)}.bytes(), 3, 4, []byte{0, 0, 0x05, 0x14}},
+		{gateway6, testSegment{src: client6, dst: server6, payload: make([]byte, 1400)}.bytes(), 2, 0, []byte{0, 0, 0x05, 0x14}},
+	} {
+		out := AppendTooBig(nil, tt.packet, 1300, tt.from)
+		kind, code, quote := readICMP(t, out, tt.from)
+		at := len(out) - len(quote) - 4
+		if kind != tt.kind || code != tt.code || !bytes.HasPrefix(tt.packet, quote) || !bytes.Equal(out[at:at+4], tt.rest) {
+			t.Errorf("from %v: type %d code %d, % x", tt.from, kind, code, out[at:at+4])
+		}
+	}
+	if AppendTooBig(nil, icmpPacket(client4, server4, 3, make([]byte, 60)), 1300, gateway4) != nil {
+		t.Error("an ICMP error is answered")
 	}
 }
 
