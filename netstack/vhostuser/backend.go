@@ -1,0 +1,180 @@
+package vhostuser
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"sheaf/netstack/link"
+)
+
+// How long a Backend waits before it tries again, at least and at most: after a failed
+// call to a hypervisor, and after a front end with which it did not get on. The longest leaves
+// room in the 2 seconds within which a port is to be there again; the shortest bounds what
+// a hypervisor that does it wrong again and again costs.
+const (
+	minPause = 20 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// A Config says where a device is to be had.
+type Config struct {
+	Path string       // of the unix socket
+	Dial bool         // the hypervisor listens there, not the gateway
+	Log  *slog.Logger // nil: none
+}
+
+// A Backend serves a Device to one front end after the other.
+type Backend struct {
+	config   Config
+	device   Device
+	log      *slog.Logger
+	listener *net.UnixListener // nil if it dials
+	closing  chan struct{}
+	done     chan struct{}
+	once     sync.Once
+
+	mu     sync.Mutex
+	conn   *net.UnixConn // with the front end that is served
+	status link.Status
+}
+
+// Open begins to serve d at the socket of c: one that only the gateway's user may use, or
+// with Dial the hypervisor's, whenever it is there. The error wraps one of the sentinels
+// of package link where one fits.
+func Open(c Config, d Device) (*Backend, error) {
+	b := &Backend{config: c, device: d, log: c.Log, closing: make(chan struct{}), done: make(chan struct{})}
+	if b.log == nil {
+		b.log = slog.New(slog.DiscardHandler)
+	}
+	b.log = b.log.With("device", d.Offer().Name, "socket", c.Path)
+	if !c.Dial {
+		var err error
+		if b.listener, err = link.Listen(c.Path); err != nil {
+			return nil, err
+		}
+	}
+	go b.run()
+	return b, nil
+}
+
+// Status tells of the guest: Up, Since, Fault and Connects. The counters are the device's.
+func (b *Backend) Status() link.Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status
+}
+
+// Close ends the connection, stops the device and takes the socket away. It returns when
+// all of that is done; closing again does nothing.
+func (b *Backend) Close() error {
+	b.once.Do(func() {
+		close(b.closing)
+		if b.listener != nil {
+			b.listener.Close()
+		}
+		b.mu.Lock()
+		if b.conn != nil {
+			b.conn.Close()
+		}
+		b.mu.Unlock()
+	})
+	<-b.done
+	return nil
+}
+
+// run serves front ends until Close. A second one at the same time waits in the queue of
+// the listening socket: a hypervisor that was killed and started may call before it shows that the first is gone.
+func (b *Backend) run() {
+	defer close(b.done)
+	pause := minPause
+	for {
+		conn, err := b.connect()
+		if err == nil {
+			err = b.serve(conn)
+		}
+		if err == nil {
+			pause = minPause
+			continue
+		}
+		select {
+		case <-b.closing:
+			return
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
+		}
+	}
+}
+
+// connect returns a connection with a front end.
+func (b *Backend) connect() (*net.UnixConn, error) {
+	if b.listener != nil {
+		return b.listener.AcceptUnix()
+	}
+	return net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: b.config.Path})
+}
+
+// serve serves one front end. The error is nil if it went by itself, after the device ran.
+func (b *Backend) serve(conn *net.UnixConn) error {
+	defer conn.Close()
+	if !b.keep(conn) {
+		return os.ErrClosed
+	}
+	defer b.keep(nil)
+	connects := b.Status().Connects
+	b.log.Debug("front end connected")
+	err := newFront(b.device, b).serve(newSocket(conn), func(err error) {
+		b.log.Warn("refused to the front end", "error", err)
+	})
+	if v := (*violation)(nil); errors.As(err, &v) {
+		b.fault(fmt.Errorf("the front end: %w", v))
+		return err
+	}
+	b.log.Debug("front end gone", "error", err)
+	if b.Status().Connects == connects {
+		return err
+	}
+	return nil
+}
+
+// keep makes conn the one that Close closes. It is false after Close.
+func (b *Backend) keep(conn *net.UnixConn) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conn = conn
+	select {
+	case <-b.closing:
+		return false
+	default:
+		return true
+	}
+}
+
+// up is of frontEvents.
+func (b *Backend) up(up bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if up == b.status.Up {
+		return
+	}
+	b.status.Up, b.status.Since = up, time.Now()
+	if up {
+		b.status.Connects++
+		b.status.Fault = ""
+		b.log.Info("guest is there")
+	} else {
+		b.log.Info("guest is gone")
+	}
+}
+
+// fault is of frontEvents.
+func (b *Backend) fault(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status.Fault = err.Error()
+	b.log.Warn("guest given up", "error", err)
+}
