@@ -205,8 +205,9 @@ func stackError(err tcpip.Error) error {
 	return fmt.Errorf("stack: %s", err)
 }
 
-// A socketEnd is a connection of the host, or whatever else a dial function
-// returned. Of a TCP or unix socket it waits to be readable without a buffer.
+// A socketEnd is a connection of the host, or whatever else a dial function or a listener
+// returned. It waits without a buffer where the connection is a socket, or has a
+// method WaitRead, which returns when Read would.
 type socketEnd struct {
 	net.Conn
 	raw     syscall.RawConn
@@ -219,10 +220,7 @@ type socketEnd struct {
 
 func newSocketEnd(c net.Conn) *socketEnd {
 	e := &socketEnd{Conn: c}
-	switch c := c.(type) {
-	case *net.TCPConn:
-		e.raw, _ = c.SyscallConn()
-	case *net.UnixConn:
+	if c, ok := c.(syscall.Conn); ok {
 		e.raw, _ = c.SyscallConn()
 	}
 	if e.raw != nil {
@@ -241,6 +239,9 @@ func readUrgentInLine(fd uintptr) {
 
 func (e *socketEnd) receive() (*chunk, int, error) {
 	if e.raw == nil {
+		if w, ok := e.Conn.(interface{ WaitRead() }); ok {
+			w.WaitRead()
+		}
 		c := chunks.Get().(*chunk)
 		n, err := e.Conn.Read(c[:])
 		if n == 0 && err != nil {

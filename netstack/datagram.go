@@ -48,7 +48,7 @@ func (s *Stack) serveUDP(r *udp.ForwarderRequest) bool {
 		near := gonet.NewUDPConn(queue, ep)
 		defer near.Close()
 		ctx, cancel := context.WithTimeout(t.ctx, t.cfg.Limits.DialTimeout)
-		far, err := t.cfg.Dial(ctx, "udp", t.cfg.Map(server))
+		far, err := t.connect(ctx, "udp", t.cfg.Map(server))
 		cancel()
 		if err != nil {
 			s.terminals.failed.Add(1)

@@ -50,8 +50,9 @@
 // as 0x0000, not as 0xFFFF (RFC 768), when it finishes one for the kernel: with
 // Offload, one UDP datagram in 65536 that this host itself sends goes out with no
 // checksum, which IPv6 receivers drop. A persistent TUN device made beforehand is
-// not taken over. Forward listens on tcp: and unix:, not on vsock:. Terminate does
-// not answer pings for the addresses that it stands in for.
+// not taken over. Forward listens on tcp: and unix: by itself, on anything else by
+// ForwardConfig.Listen. Terminate does not answer pings for the addresses that it stands
+// in for.
 package netstack
 
 // MaxPacket is the greatest length of an IP packet, in bytes: each buffer given

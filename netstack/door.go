@@ -22,11 +22,11 @@ var errShut = errors.New("not listening")
 
 // A door is a listener that can be shut and opened again. While it is shut the
 // host refuses whoever comes. One for tcp: keeps its port meanwhile, since its
-// socket stays bound and only stops listening; one for unix: has no file then.
-// Each time that it is open is a round, so that whoever shuts it for what he saw
+// socket stays bound and only stops listening; one for unix: has no file then, and any
+// other is closed. Each time that it is open is a round, so that whoever shuts it for what he saw
 // in one does not shut the next.
 type door struct {
-	from string
+	listen func(context.Context) (net.Listener, error)
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -46,9 +46,14 @@ func newDoor(ctx context.Context, from string) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &door{from: from, listener: l}
+	return newDoorBy(func(ctx context.Context) (net.Listener, error) { return listen(ctx, from) }, l), nil
+}
+
+// newDoorBy makes a door that is shut, of a listener and what opens further ones.
+func newDoorBy(listen func(context.Context) (net.Listener, error), l net.Listener) *door {
+	d := &door{listen: listen, listener: l}
 	d.shut(0, errShut)
-	return d, nil
+	return d
 }
 
 // open opens a door that is shut, and returns the round that begins.
@@ -59,7 +64,7 @@ func (d *door) open(ctx context.Context) (round int, err error) {
 	case *net.TCPListener:
 		err = onSocket(l, func(fd int) error { return unix.Listen(fd, backlog) })
 	default:
-		if l, err = listen(ctx, d.from); err == nil {
+		if l, err = d.listen(ctx); err == nil {
 			d.listener = l
 		}
 	}

@@ -28,12 +28,23 @@ type ForwardConfig struct {
 	// on is replaced.
 	From string
 
+	// Listen, if not nil, opens the listener in place of From, which then only names it in
+	// errors. It is called to find out whether it can, and each time that To answers
+	// again; the listener is closed each time that To does not, and is then to refuse who
+	// comes and reset who waits to be accepted.
+	Listen func(context.Context) (net.Listener, error)
+
 	// To is whom they are connected with, through the stack and the tunnel.
 	To netip.AddrPort
 
 	// Source is what they connect from, an address of the stack; the stack's first
 	// one of To's family if it is not valid.
 	Source netip.Addr
+
+	// SourceOf, if not nil, says what one connection connects from, by who made it: an
+	// address of the stack of To's family, or Source if it is not valid. A connection
+	// for which it is neither is reset.
+	SourceOf func(remote net.Addr) netip.Addr
 
 	// DialTimeout is how long To may take to answer; 0 is 30 s.
 	DialTimeout time.Duration
@@ -81,7 +92,7 @@ func (s *Stack) Forward(ctx context.Context, cfg ForwardConfig) (*Forwarder, err
 	if !cfg.Source.IsValid() {
 		cfg.Source = s.first[familyIndex(to.Addr())]
 	}
-	if !s.own[cfg.Source] || cfg.Source.Is4() != to.Addr().Is4() {
+	if !s.isSource(cfg.Source, to) {
 		return nil, fmt.Errorf("forward %s: to %s: from %s: %w: the stack needs an address of the same family to connect from", cfg.From, to, cfg.Source, ErrAddress)
 	}
 	if cfg.DialTimeout <= 0 {
@@ -90,7 +101,7 @@ func (s *Stack) Forward(ctx context.Context, cfg ForwardConfig) (*Forwarder, err
 	if cfg.Connections <= 0 {
 		cfg.Connections = defaultConnections
 	}
-	d, err := newDoor(ctx, cfg.From)
+	d, err := cfg.door(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("forward %s: %w", cfg.From, err)
 	}
@@ -105,6 +116,23 @@ func (s *Stack) Forward(ctx context.Context, cfg ForwardConfig) (*Forwarder, err
 	f.running.Go(func() { f.run(ctx) })
 	context.AfterFunc(ctx, func() { f.Close() })
 	return f, nil
+}
+
+// door makes the door of a Forwarder.
+func (c *ForwardConfig) door(ctx context.Context) (*door, error) {
+	if c.Listen == nil {
+		return newDoor(ctx, c.From)
+	}
+	l, err := c.Listen(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newDoorBy(c.Listen, l), nil
+}
+
+// isSource reports whether the stack can connect with to from source.
+func (s *Stack) isSource(source netip.Addr, to netip.AddrPort) bool {
+	return s.owns(source) && source.Is4() == to.Addr().Is4()
 }
 
 // Retry lets the Forwarders whose server did not answer ask again at once: what
@@ -147,7 +175,7 @@ func (f *Forwarder) run(ctx context.Context) {
 // await returns true once the server answers, and false when ctx is done.
 func (f *Forwarder) await(ctx context.Context) bool {
 	for pause := firstProbe; ; pause = min(2*pause, lastProbe) {
-		far, err := f.dial(ctx)
+		far, err := f.dial(ctx, f.cfg.Source)
 		if err == nil {
 			far.close()
 			return ctx.Err() == nil
@@ -169,10 +197,10 @@ func (f *Forwarder) changed(err error) {
 }
 
 // dial connects with the server.
-func (f *Forwarder) dial(ctx context.Context) (*stackEnd, error) {
+func (f *Forwarder) dial(ctx context.Context, source netip.Addr) (*stackEnd, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, f.cfg.DialTimeout, unix.ETIMEDOUT)
 	defer cancel()
-	return f.stack.dialStack(ctx, f.cfg.Source, f.cfg.To)
+	return f.stack.dialStack(ctx, source, f.cfg.To)
 }
 
 // accept serves clients until the server does not answer one of them, and returns
@@ -212,7 +240,18 @@ func (f *Forwarder) accept(ctx context.Context, round int) error {
 // connect serves one connection, taken in the given round of the door.
 func (f *Forwarder) connect(ctx context.Context, c net.Conn, round int) {
 	socket := newSocketEnd(c)
-	far, err := f.dial(ctx)
+	source := f.cfg.Source
+	if f.cfg.SourceOf != nil {
+		if own := f.cfg.SourceOf(c.RemoteAddr()); own.IsValid() {
+			source = own
+		}
+	}
+	if !f.stack.isSource(source, f.cfg.To) { // no fault of the server: the door stays open
+		f.stack.forwards.failed.Add(1)
+		socket.abort()
+		return
+	}
+	far, err := f.dial(ctx, source)
 	if err != nil {
 		if errors.Is(err, unix.ECONNREFUSED) {
 			f.stack.forwards.refused.Add(1)

@@ -3,8 +3,10 @@ package netstack
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,8 +56,8 @@ type StackStats struct {
 // the same time, except that one goroutine at a time reads.
 type Stack struct {
 	buffer   int
-	own      map[netip.Addr]bool
-	first    [2]netip.Addr // the first own address: IPv4, IPv6
+	own      atomic.Pointer[map[netip.Addr]bool] // replaced as a whole, under mu
+	first    [2]netip.Addr                       // the first address of StackConfig: IPv4, IPv6
 	endpoint *endpoint
 	stack    *stack.Stack
 	syns     *tcp.Forwarder
@@ -65,7 +67,7 @@ type Stack struct {
 
 	terminators atomic.Pointer[[]*Terminator] // replaced as a whole, under mu
 
-	mu     sync.Mutex // guards closed and open
+	mu     sync.Mutex // guards closed and open, and changes of own and terminators
 	closed bool
 	open   map[interface{ Close() error }]bool // Forwarders and Terminators
 
@@ -91,7 +93,6 @@ func NewStack(cfg StackConfig) (*Stack, error) {
 	}
 	s := &Stack{
 		buffer:   max(cfg.Buffer, minBuffer),
-		own:      make(map[netip.Addr]bool),
 		endpoint: newEndpoint(cfg.MTU, cfg.Queue),
 		open:     make(map[interface{ Close() error }]bool),
 
@@ -101,6 +102,7 @@ func NewStack(cfg StackConfig) (*Stack, error) {
 			TransportProtocols: []stack.TransportProtocolFactory{tcp.NewProtocol, udp.NewProtocol, icmp.NewProtocol4, icmp.NewProtocol6},
 		}),
 	}
+	s.own.Store(&map[netip.Addr]bool{})
 	s.terminators.Store(&[]*Terminator{})
 	s.syns = tcp.NewForwarder(s.stack, min(firstBuffer, s.buffer), maxInFlight, s.serveTCP)
 	s.stack.SetTransportProtocolHandler(tcp.ProtocolNumber, s.strayTCP)
@@ -129,17 +131,9 @@ func (s *Stack) setUp(addresses []netip.Prefix) error {
 		return fmt.Errorf("stack: interface: %s", err)
 	}
 	for _, a := range addresses {
-		if !a.IsValid() || a.Addr().Is4In6() || a.Addr().IsUnspecified() || a.Addr().IsMulticast() || a.Addr().IsLoopback() || s.own[a.Addr()] {
-			return fmt.Errorf("stack: address %s: %w: give each address of the gateway once, like 10.99.0.1/24", a, ErrAddress)
+		if err := s.AddAddress(a.Addr()); err != nil {
+			return err
 		}
-		address := tcpip.ProtocolAddress{
-			Protocol:          networkProtocol(a.Addr()),
-			AddressWithPrefix: tcpip.AddrFromSlice(a.Addr().AsSlice()).WithPrefix(),
-		}
-		if err := s.stack.AddProtocolAddress(nicID, address, stack.AddressProperties{}); err != nil {
-			return fmt.Errorf("stack: address %s: %s", a, err)
-		}
-		s.own[a.Addr()] = true
 		if f := familyIndex(a.Addr()); !s.first[f].IsValid() {
 			s.first[f] = a.Addr()
 		}
@@ -150,6 +144,47 @@ func (s *Stack) setUp(addresses []netip.Prefix) error {
 	})
 	return nil
 }
+
+// AddAddress gives the stack one more address of its own, which ForwardConfig.SourceOf may
+// then name.
+func (s *Stack) AddAddress(a netip.Addr) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !a.IsValid() || a.Is4In6() || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() || a.IsLoopback() || s.owns(a) {
+		return fmt.Errorf("stack: address %s: %w: give each address of the gateway once, like 10.99.0.1/24", a, ErrAddress)
+	}
+	address := tcpip.ProtocolAddress{
+		Protocol:          networkProtocol(a),
+		AddressWithPrefix: tcpip.AddrFromSlice(a.AsSlice()).WithPrefix(),
+	}
+	if err := s.stack.AddProtocolAddress(nicID, address, stack.AddressProperties{}); err != nil {
+		return fmt.Errorf("stack: address %s: %s", a, err)
+	}
+	own := maps.Clone(*s.own.Load())
+	own[a] = true
+	s.own.Store(&own)
+	return nil
+}
+
+// RemoveAddress takes an address away that AddAddress gave. Of connections from it no
+// further packet gets in.
+func (s *Stack) RemoveAddress(a netip.Addr) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.owns(a) || slices.Contains(s.first[:], a) {
+		return fmt.Errorf("stack: address %s: %w: it is not one that was added", a, ErrAddress)
+	}
+	own := maps.Clone(*s.own.Load())
+	delete(own, a)
+	s.own.Store(&own)
+	if err := s.stack.RemoveAddress(nicID, tcpip.AddrFromSlice(a.AsSlice())); err != nil {
+		return fmt.Errorf("stack: address %s: %s", a, err)
+	}
+	return nil
+}
+
+// owns reports whether a is an address of the stack's own.
+func (s *Stack) owns(a netip.Addr) bool { return (*s.own.Load())[a] }
 
 // Input puts packets that came out of the tunnel into the stack. It does not wait
 // for Read. The packets are borrowed until it returns. Packets that are not for the
@@ -202,7 +237,7 @@ func (s *Stack) deliverErrors() {
 // the server cannot check it.
 func (s *Stack) accepts(h *ip.Header) bool {
 	dst := h.Dst()
-	if s.own[dst] {
+	if s.owns(dst) {
 		return true
 	}
 	if s.terminator(dst) == nil || h.Authenticated {

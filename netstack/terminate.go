@@ -45,6 +45,11 @@ type TerminateConfig struct {
 	// unreachable host. Half-closing needs a CloseWrite method.
 	Dial func(ctx context.Context, network string, server netip.AddrPort) (net.Conn, error)
 
+	// Via are the servers that no address of the host leads to, by what Map makes of
+	// theirs: each is connected with by its function, whose errors are taken as those of
+	// Dial. There is no UDP with them.
+	Via map[netip.AddrPort]func(ctx context.Context) (net.Conn, error)
+
 	// ProxyProtocol puts a PROXY protocol version 2 header, with the client's
 	// address and the one that it wanted, before the bytes of each connection. The
 	// server must expect it. Connections of TLS have their own header, or none.
@@ -273,7 +278,7 @@ func (t *Terminator) dial(client, server netip.AddrPort, front *TLSFront) (*sock
 	} else {
 		at = t.cfg.Map(server)
 	}
-	c, err := t.cfg.Dial(ctx, "tcp", at)
+	c, err := t.connect(ctx, "tcp", at)
 	if err != nil {
 		return nil, err
 	}
@@ -285,6 +290,18 @@ func (t *Terminator) dial(client, server netip.AddrPort, front *TLSFront) (*sock
 		}
 	}
 	return newSocketEnd(c), nil
+}
+
+// connect connects with the server at an address that Map or a TLSFront gave.
+func (t *Terminator) connect(ctx context.Context, network string, at netip.AddrPort) (net.Conn, error) {
+	via := t.cfg.Via[at]
+	switch {
+	case via == nil:
+		return t.cfg.Dial(ctx, network, at)
+	case network == "tcp":
+		return via(ctx)
+	}
+	return nil, unix.ECONNREFUSED
 }
 
 // sendUnreachable tells a client that its server does not answer: from the

@@ -184,14 +184,7 @@ func TestUDP(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, word := range []string{"hello", "again"} {
-		p := testSegment{payload: []byte(word)}.bytes()
-		p = append(p[:20], append([]byte{0x9C, 0x40, 0x16, 0x33, 0, byte(8 + len(word)), 0, 0}, word...)...)
-		h := header.IPv4(p)
-		p[9] = ip.UDP
-		h.SetTotalLength(uint16(len(p)))
-		h.SetChecksum(0)
-		h.SetChecksum(^h.CalculateChecksum())
-		s.Input([][]byte{p})
+		s.Input([][]byte{datagram(word)})
 		answer := readOne(t, s)
 		if u := header.UDP(answer[20:]); string(u.Payload()) != strings.ToUpper(word) || u.SourcePort() != 0x1633 || header.IPv4(answer).SourceAddress().String() != server4.String() {
 			t.Errorf("answer %q", u.Payload())
@@ -206,6 +199,18 @@ func TestUDP(t *testing.T) {
 		defer terminator.mu.Unlock()
 		return terminator.sessions == 0
 	})
+}
+
+// datagram returns a client's datagram to the server.
+func datagram(word string) []byte {
+	p := testSegment{payload: []byte(word)}.bytes()
+	p = append(p[:20], append([]byte{0x9C, 0x40, 0x16, 0x33, 0, byte(8 + len(word)), 0, 0}, word...)...)
+	h := header.IPv4(p)
+	p[9] = ip.UDP
+	h.SetTotalLength(uint16(len(p)))
+	h.SetChecksum(0)
+	h.SetChecksum(^h.CalculateChecksum())
+	return p
 }
 
 func TestTerminateConfig(t *testing.T) {
