@@ -196,8 +196,8 @@ func (r *reader) takeAll(q *virtio.Queue) error {
 	return nil
 }
 
-// Write is of link.Link. A frame that is longer than the buffers of the driver's, which took no
-// mergeable ones, is dropped.
+// Write is of link.Link. A frame that is longer than the driver's buffers, all of a ring if
+// they are mergeable, is dropped.
 func (n *NIC) Write(frames [][]byte) error {
 	for len(frames) > 0 {
 		ring, merge, err := n.ring(receiveQueue, false)
@@ -249,17 +249,15 @@ func (w *writer) giveAll(q *virtio.Queue) error {
 
 func (w *writer) giveOne(q *virtio.Queue, frame []byte) (ok bool, err error) {
 	if w.merge {
-		return q.GiveMerged(w.header[:], frame)
+		ok, err = q.GiveMerged(&w.header, frame)
+	} else {
+		ok, err = q.Give(w.header[:], frame)
 	}
-	room, ok, err := q.Room()
-	if err != nil || !ok {
-		return false, err
-	}
-	if room < len(w.header)+len(frame) {
+	if err == virtio.ErrRoom {
 		w.tooLong++
 		return true, nil
 	}
-	return q.Give(w.header[:], frame)
+	return ok, err
 }
 
 // BatchSize is of link.Link.
