@@ -42,6 +42,9 @@ func newEvent(fd int) (*event, error) {
 	if err == nil {
 		err = unix.SetNonblock(fd, true) // so that Go's poller takes it
 	}
+	if err == nil {
+		err = canDrain(fd)
+	}
 	if err != nil {
 		unix.Close(fd)
 		return nil, err
@@ -65,6 +68,16 @@ func newEvent(fd int) (*event, error) {
 func (e *event) drain(fd int) bool {
 	_, err := unix.Preadv2(fd, e.iovs, -1, unix.RWF_NOWAIT)
 	return !errors.Is(err, unix.EAGAIN)
+}
+
+// canDrain returns an error if the kernel cannot do what drain needs. The read is one byte
+// short of what an eventfd gives, and so changes nothing.
+func canDrain(fd int) error {
+	_, err := unix.Preadv2(fd, [][]byte{make([]byte, len(one)-1)}, -1, unix.RWF_NOWAIT)
+	if errors.Is(err, unix.EINVAL) {
+		return nil
+	}
+	return fmt.Errorf("reading an eventfd without waiting, which takes Linux 5.8: %w", err)
 }
 
 // wait returns when the eventfd was signalled, interrupted or closed; not which of them.

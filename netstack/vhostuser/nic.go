@@ -145,6 +145,15 @@ func (n *NIC) ring(number int, wait bool) (r *Ring, merge bool, err error) {
 	return n.rings[number], n.merge, nil
 }
 
+// over forgets the guest whose transmit ring this is: its Stop is under way.
+func (n *NIC) over(ring *Ring) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.rings != nil && n.rings[transmitQueue] == ring {
+		n.rings = nil
+	}
+}
+
 // Read is of link.Link.
 func (n *NIC) Read(bufs [][]byte, sizes []int) (int, error) {
 	for {
@@ -161,8 +170,11 @@ func (n *NIC) Read(bufs [][]byte, sizes []int) (int, error) {
 		if r.n > 0 {
 			return r.n, nil // what came before a fault is whole
 		}
-		if !errors.Is(err, ErrStopped) && r.invalid == 0 {
-			ring.Wait()
+		if r.invalid == 0 && !errors.Is(err, ErrStopped) {
+			err = ring.Wait()
+		}
+		if errors.Is(err, ErrStopped) {
+			n.over(ring)
 		}
 	}
 }
@@ -208,12 +220,12 @@ func (n *NIC) Write(frames [][]byte) error {
 			break
 		}
 		w := &n.writer
-		w.frames, w.merge, w.n, w.tooLong = frames[:min(len(frames), batchSize)], merge, 0, 0
+		w.frames, w.merge, w.n, w.unfit = frames[:min(len(frames), batchSize)], merge, 0, 0
 		err = ring.Do(w.give)
 		w.frames = nil
 		frames = frames[w.n:]
-		n.sent.Add(uint64(w.n - w.tooLong))
-		n.dropped.Add(uint64(w.tooLong))
+		n.sent.Add(uint64(w.n - w.unfit))
+		n.dropped.Add(uint64(w.unfit))
 		if err == nil && w.n == 0 {
 			err = ring.Wait()
 		}
@@ -227,11 +239,11 @@ func (n *NIC) Write(frames [][]byte) error {
 
 // A writer is what a Write is about, as reader.
 type writer struct {
-	frames     [][]byte
-	merge      bool
-	n, tooLong int
-	header     [virtio.NetHeaderLen]byte
-	give       func(*virtio.Queue) error // giveAll
+	frames   [][]byte
+	merge    bool
+	n, unfit int
+	header   [virtio.NetHeaderLen]byte
+	give     func(*virtio.Queue) error // giveAll
 }
 
 // giveAll gives frames until there is no more room.
@@ -247,14 +259,18 @@ func (w *writer) giveAll(q *virtio.Queue) error {
 	return nil
 }
 
+// giveOne gives one frame, or counts it as one that cannot be given.
 func (w *writer) giveOne(q *virtio.Queue, frame []byte) (ok bool, err error) {
-	if w.merge {
+	switch {
+	case len(frame) < link.MinFrame || len(frame) > link.MaxFrame:
+		err = virtio.ErrRoom
+	case w.merge:
 		ok, err = q.GiveMerged(&w.header, frame)
-	} else {
+	default:
 		ok, err = q.Give(w.header[:], frame)
 	}
-	if err == virtio.ErrRoom {
-		w.tooLong++
+	if errors.Is(err, virtio.ErrRoom) {
+		w.unfit++
 		return true, nil
 	}
 	return ok, err

@@ -1,0 +1,317 @@
+package vhosttest
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"sheaf/netstack/link"
+	"sheaf/netstack/virtio"
+	"sheaf/netstack/virtio/virtiotest"
+)
+
+// Queues of a NIC (virtio 1.2 section 5.1.2).
+const (
+	Receive  = 0
+	Transmit = 1
+)
+
+// An Options says what a Guest is like. Its zero value is a guest that takes all features
+// that are offered, as Linux's.
+type Options struct {
+	Listen  bool   // the hypervisor listens at the path, and unlinks what is there, as QEMU does
+	Without uint64 // features that the driver does not take
+	Size    int    // of the rings; 0: 256, as QEMU's are
+}
+
+// ringSize is that of QEMU's NICs.
+const ringSize = 256
+
+// mergeSlot is the size of a buffer of a driver that merges them; others have one frame a buffer.
+const mergeSlot = 2048
+
+// retry is how long a hypervisor waits before it calls again (reconnect=1 would be a second).
+const retry = 5 * time.Millisecond
+
+// A Guest is a guest with a NIC and its hypervisor, which finds its back end again when
+// that has gone. Send and Receive are each for one goroutine at a time.
+type Guest struct {
+	Memory *virtiotest.Memory
+
+	options  Options
+	features uint64 // of its driver
+	path     string
+	listener *net.UnixListener
+	rings    [2]*ring
+	done     chan struct{} // closed when hypervise has ended
+	once     sync.Once
+
+	mu     sync.Mutex // of what follows
+	front  *FrontEnd  // nil while there is none
+	killed bool
+}
+
+// A ring is a driver of one queue, and its notifications.
+type ring struct {
+	mu         sync.Mutex
+	driver     *virtiotest.Driver
+	kick, call *Eventfd
+	header     [virtio.NetHeaderLen]byte
+}
+
+// Start starts a guest, and does not wait for its back end.
+func Start(path string, o Options) (*Guest, error) {
+	if o.Size == 0 {
+		o.Size = ringSize
+	}
+	g := &Guest{options: o, features: (virtio.FeaturesOfRings | virtio.FeatureMergeable) &^ o.Without, path: path, done: make(chan struct{})}
+	if err := g.boot(); err != nil {
+		return nil, errors.Join(err, g.free())
+	}
+	go g.hypervise()
+	return g, nil
+}
+
+// boot has the driver set its rings up.
+func (g *Guest) boot() (err error) {
+	const frameSlot = virtio.NetHeaderLen + link.MaxFrame + 1 // what is too long is sent, too
+	slots := [2]int{Receive: mergeSlot, Transmit: frameSlot}
+	if g.features&virtio.FeatureMergeable == 0 {
+		slots[Receive] = frameSlot
+	}
+	const page, rest = 4096, 1 << 20 // rest: for the rings themselves and tables of descriptors
+	size := (g.options.Size*(slots[0]+slots[1]) + rest) &^ (page - 1)
+	if g.Memory, err = virtiotest.NewMemory(rest, size); err != nil { // two, as of a machine with a hole below 4 GiB
+		return err
+	}
+	for i := range g.rings {
+		r := &ring{}
+		g.rings[i] = r
+		if r.kick, err = NewEventfd(); err != nil {
+			return err
+		}
+		if r.call, err = NewEventfd(); err != nil {
+			return err
+		}
+		if r.driver, err = virtiotest.NewDriver(g.Memory, g.options.Size, slots[i], g.features); err != nil {
+			return err
+		}
+	}
+	for g.rings[Receive].driver.Post(g.posted()) {
+	}
+	g.rings[Receive].driver.Kick()
+	if g.options.Listen {
+		os.Remove(g.path)
+		g.listener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: g.path})
+	}
+	return err
+}
+
+// free gives everything back.
+func (g *Guest) free() error {
+	var errs []error
+	for _, r := range g.rings {
+		if r == nil {
+			continue
+		}
+		for _, e := range []*Eventfd{r.kick, r.call} {
+			if e != nil {
+				errs = append(errs, e.Close())
+			}
+		}
+		r.mu.Lock() // Send and Receive have ended
+		defer r.mu.Unlock()
+	}
+	if g.Memory != nil {
+		errs = append(errs, g.Memory.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// hypervise keeps a connection with a back end until Kill.
+func (g *Guest) hypervise() {
+	defer close(g.done)
+	for {
+		f, err := g.connect()
+		if err == nil {
+			err = g.keep(f)
+			if err == nil {
+				if g.plug(f) == nil {
+					f.Gone()
+				}
+				err = g.keep(nil)
+			}
+			f.Close()
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		time.Sleep(retry)
+	}
+}
+
+func (g *Guest) connect() (*FrontEnd, error) {
+	if g.listener == nil {
+		if err := g.keep(nil); err != nil {
+			return nil, err
+		}
+		return Dial(g.path)
+	}
+	c, err := g.listener.AcceptUnix()
+	if err != nil {
+		return nil, err
+	}
+	return &FrontEnd{conn: c}, nil
+}
+
+// keep makes f the one that Kill closes. The error after Kill is net.ErrClosed.
+func (g *Guest) keep(f *FrontEnd) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.front = f
+	if g.killed {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// plug negotiates with a back end and starts the rings where they are.
+func (g *Guest) plug(f *FrontEnd) error {
+	if err := f.Negotiate(g.features, ProtocolReplyAck); err != nil {
+		return err
+	}
+	for i, r := range g.rings {
+		if err := f.Send(SetVringCall, U64(uint64(i)), r.call.FD()); err != nil {
+			return err
+		}
+	}
+	for i := range g.rings {
+		if err := f.Acknowledged(SetVringEnable, State(uint32(i), 1)); err != nil {
+			return err
+		}
+	}
+	return g.start(f)
+}
+
+// start says what a driver that is ready has set up.
+func (g *Guest) start(f *FrontEnd) error {
+	if err := f.Send(SetFeatures, U64(g.features|FeatureProtocol)); err != nil {
+		return err
+	}
+	table, fds := TableOf(g.Memory)
+	if err := f.Acknowledged(SetMemTable, table, fds...); err != nil {
+		return err
+	}
+	for i, r := range g.rings {
+		n := uint32(i)
+		steps := []error{
+			f.Send(SetVringNum, State(n, uint32(g.options.Size))),
+			f.Send(SetVringBase, State(n, uint32(r.driver.UsedIndex()))),
+			f.Send(SetVringAddr, Address(n, g.Memory, r.driver.Ring)),
+			f.Send(SetVringKick, U64(uint64(i)), r.kick.FD()),
+			f.Send(SetVringCall, U64(uint64(i)), r.call.FD()),
+		}
+		if err := errors.Join(steps...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Send is of linktest.Guest.
+func (g *Guest) Send(frame []byte) error {
+	r := g.rings[Transmit]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for !r.driver.Send(r.header[:], frame) {
+		done, err := r.reap()
+		if err != nil {
+			return err
+		}
+		if !done {
+			if err := r.wait(); err != nil {
+				return err
+			}
+		}
+	}
+	r.show()
+	return nil
+}
+
+// reap takes back what the device has finished.
+func (r *ring) reap() (done bool, err error) {
+	for {
+		_, ok, err := r.driver.Reap()
+		if err != nil || !ok {
+			return done, err
+		}
+		done = true
+	}
+}
+
+// wait waits until the device has finished something.
+func (r *ring) wait() error {
+	if r.driver.Arm() {
+		return nil
+	}
+	defer r.driver.Disarm()
+	return r.call.Wait()
+}
+
+// show kicks if the device wants that.
+func (r *ring) show() {
+	if r.driver.Kick() {
+		r.kick.Signal()
+	}
+}
+
+// Receive is of linktest.Guest.
+func (g *Guest) Receive(buf []byte) (int, error) {
+	r := g.rings[Receive]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		frame, ok, err := r.driver.ReapFrame()
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			n := copy(buf, frame)
+			for r.driver.Post(g.posted()) {
+			}
+			r.show()
+			return n, nil
+		}
+		if err := r.wait(); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// posted is the size of the buffers to receive into.
+func (g *Guest) posted() int {
+	if g.features&virtio.FeatureMergeable == 0 {
+		return virtio.NetHeaderLen + link.MaxFrame
+	}
+	return mergeSlot
+}
+
+// Kill ends the guest as SIGKILL ends its hypervisor.
+func (g *Guest) Kill() {
+	g.once.Do(func() {
+		g.mu.Lock()
+		g.killed = true
+		if g.front != nil {
+			g.front.Close()
+		}
+		g.mu.Unlock()
+		if g.listener != nil {
+			g.listener.SetUnlinkOnClose(false) // a killed QEMU leaves its socket
+			g.listener.Close()
+		}
+		<-g.done
+		g.free()
+	})
+}
