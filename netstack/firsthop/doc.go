@@ -1,0 +1,2 @@
+// Package firsthop is the router that virtual machines see behind their NICs.
+package firsthop
