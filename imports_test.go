@@ -44,6 +44,8 @@ var layers = map[string][]string{
 	"sheaf/netstack/firsthop":                {"sheaf/netstack", "sheaf/netstack/link", "sheaf/parsers/ip"},
 	"sheaf/tunnel":                           {},
 	"sheaf/e2e":                              {},
+	"sheaf/e2e/guest":                        {"sheaf/e2e/order"},
+	"sheaf/e2e/order":                        {"std"},
 	"sheaf/engine":                           {"sheaf/engine/aggregate", "sheaf/engine/aggregate/", "sheaf/engine/credentials", "sheaf/engine/keylog", "sheaf/netstack", "sheaf/netstack/", "sheaf/tunnel", "sheaf/engine/wire", "sheaf/parsers", "sheaf/parsers/"},
 }
 

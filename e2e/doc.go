@@ -30,16 +30,24 @@
 // started by its test in the namespace of its LAN, with configuration and files of
 // its own. The system's services, if there are any, are neither used nor touched.
 //
+// Virtual machines are real ones, in QEMU: the kernel of Debian's linux-image-cloud-amd64,
+// downloaded and not installed, and an initramfs that the test writes, whose only program is
+// sheaf/e2e/guest. A test tells it over a serial port what to do, as sheaf/e2e/order
+// describes. KVM is used where it is usable; otherwise QEMU emulates, and a guest takes
+// 3 s to boot, and some hundred microseconds for what a host does in ten.
+//
 // For TLS each test makes an authority and certificates of its own. Key logs are on
 // /dev/shm, and are written by the broker, with the library in tools/keylog/preload that has
 // OpenSSL do so, or by the clients beside their gateway where the broker has no OpenSSL.
 //
 // The tests need root, and the Debian packages mosquitto, mosquitto-clients,
 // nats-server, redis-server, rabbitmq-server, iproute2, ethtool, tcpdump,
-// iputils-ping, traceroute, iperf3 and nftables: make e2e installs them.
+// iputils-ping, traceroute, iperf3, nftables and qemu-system-x86: make e2e installs them.
+// What guests boot is fetched from Debian's archive by the tests.
 // They are skipped unless E2E is 1 in the environment, or quick for shorter
 // measurements; then it is a failure if something is missing. E2E_SHEAF names a
-// program to test instead of the one that is built.
+// program to test instead of the one that is built, E2E_QEMU an emulator instead of
+// qemu-system-x86_64.
 //
 // # Limits
 //

@@ -231,6 +231,7 @@ func TestMain(m *testing.M) {
 	if name == "" {
 		code := m.Run()
 		removeProgram()
+		removeImages()
 		os.Exit(code)
 	}
 	f := roles[name]
