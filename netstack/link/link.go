@@ -19,16 +19,18 @@ const (
 // at a time, each of Read and Write from one.
 type Link interface {
 	// Read waits until the guest has sent, fills bufs[i][:sizes[i]] for i < n and
-	// returns n. bufs and sizes have BatchSize elements, each of bufs room for MaxFrame
-	// bytes; they are borrowed until Read returns. What is no frame, shorter than
-	// MinFrame or longer than MaxFrame, is counted and left out. After Close the error
-	// is or wraps os.ErrClosed; there is no other.
+	// returns n, which is not 0. bufs and sizes have BatchSize elements, each of bufs room
+	// for MaxFrame bytes; they are borrowed until Read returns. What is no frame, shorter
+	// than MinFrame or longer than MaxFrame, is counted and left out, or is a fault where
+	// a kind says so. While nobody reads, the guest waits, and guests are neither met nor
+	// missed. After Close the error is or wraps os.ErrClosed; there is no other.
 	Read(bufs [][]byte, sizes []int) (n int, err error)
 
 	// Write hands frames to the guest, in order, and waits while it has no room for
 	// them. It returns when all are handed on, or dropped since no guest is there, it
-	// has gone, or it is at fault. They are borrowed until Write returns and not
-	// modified. The error is or wraps os.ErrClosed after Close; there is no other.
+	// has gone, or it is at fault; frames out of the bounds of their size are dropped as
+	// well. They are borrowed until Write returns and not modified. The error is or wraps
+	// os.ErrClosed after Close; there is no other.
 	Write(frames [][]byte) error
 
 	// BatchSize is the greatest n that Read returns, and the best number of frames for
@@ -47,10 +49,10 @@ type Link interface {
 type Status struct {
 	Up       bool      `json:"up"`              // a guest is there, its NIC is ready
 	Since    time.Time `json:"since,omitzero"`  // of Up, or of its loss
-	Fault    string    `json:"fault,omitempty"` // why the last guest was given up, until the next is up
+	Fault    string    `json:"fault,omitempty"` // why the last guest was given up, or cannot be reached, until the next is up
 	Connects uint64    `json:"connects"`        // times that Up became true
 	Received uint64    `json:"received"`        // frames from the guest
 	Sent     uint64    `json:"sent"`            // frames to the guest
-	Dropped  uint64    `json:"dropped"`         // frames to it, with nobody there to take them
+	Dropped  uint64    `json:"dropped"`         // frames to it that nobody was there to take, or of a size out of bounds
 	Invalid  uint64    `json:"invalid"`         // what came from it and was no frame
 }
