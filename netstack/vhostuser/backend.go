@@ -127,9 +127,7 @@ func (b *Backend) serve(conn *net.UnixConn) error {
 	defer b.keep(nil)
 	connects := b.Status().Connects
 	b.log.Debug("front end connected")
-	err := newFront(b.device, b).serve(newSocket(conn), func(err error) {
-		b.log.Warn("refused to the front end", "error", err)
-	})
+	err := newFront(b.device, b).serve(newSocket(conn), b.refused)
 	if v := (*violation)(nil); errors.As(err, &v) {
 		b.fault(fmt.Errorf("the front end: %w", v))
 		return err
@@ -139,6 +137,16 @@ func (b *Backend) serve(conn *net.UnixConn) error {
 		return err
 	}
 	return nil
+}
+
+// refused notes what a front end did not get: QEMU starts no NIC whose MTU is refused.
+func (b *Backend) refused(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.status.Up {
+		b.status.Fault = "the front end: " + err.Error()
+	}
+	b.log.Warn("refused to the front end", "error", err)
 }
 
 // keep makes conn the one that Close closes. It is false after Close.

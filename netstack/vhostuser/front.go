@@ -141,9 +141,9 @@ func (f *front) handle(m *message) (reply []byte, err error) {
 	}
 	err = fmt.Errorf("%v: %w", m.request, err)
 	if r := (*refusal)(nil); errors.As(err, &r) {
-		return reply, &refusal{err}
+		return nil, &refusal{err}
 	}
-	return reply, &violation{err}
+	return nil, &violation{err}
 }
 
 func (f *front) dispatch(m *message) (reply []byte, err error) {

@@ -56,9 +56,14 @@ const (
 
 // A FrontEnd is a connection with a back end. Its methods may be called from several goroutines.
 type FrontEnd struct {
-	conn *net.UnixConn
-	mu   sync.Mutex
+	conn    *net.UnixConn
+	mu      sync.Mutex  // of a message and its reply
+	replies chan []byte // with their headers; closed when the connection has ended
+	ended   chan struct{}
 }
+
+// unasked is how many replies that nobody waits for are kept.
+const unasked = 16
 
 // Dial connects to a back end that listens.
 func Dial(path string) (*FrontEnd, error) {
@@ -66,7 +71,33 @@ func Dial(path string) (*FrontEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &FrontEnd{conn: c}, nil
+	return newFrontEnd(c), nil
+}
+
+func newFrontEnd(c *net.UnixConn) *FrontEnd {
+	f := &FrontEnd{conn: c, replies: make(chan []byte, unasked), ended: make(chan struct{})}
+	go f.read()
+	return f
+}
+
+// read takes replies until the connection ends.
+func (f *FrontEnd) read() {
+	defer close(f.ended)
+	defer close(f.replies)
+	for {
+		b := make([]byte, 12)
+		if _, err := io.ReadFull(f.conn, b); err != nil {
+			return
+		}
+		b = append(b, make([]byte, binary.LittleEndian.Uint32(b[8:]))...)
+		if _, err := io.ReadFull(f.conn, b[12:]); err != nil {
+			return
+		}
+		select {
+		case f.replies <- b:
+		default: // they show as replies to what is asked for next
+		}
+	}
 }
 
 // Close ends the connection.
@@ -108,16 +139,14 @@ func (f *FrontEnd) Call(request, flags uint32, payload []byte, fds ...int) ([]by
 	if err := f.raw(Message(request, flags, payload), fds...); err != nil {
 		return nil, err
 	}
-	var head [12]byte
-	if _, err := io.ReadFull(f.conn, head[:]); err != nil {
-		return nil, fmt.Errorf("reply to message %d: %w", request, err)
+	b, ok := <-f.replies
+	if !ok {
+		return nil, fmt.Errorf("vhosttest: the connection has ended, without a reply to message %d", request)
 	}
-	if r, fl := binary.LittleEndian.Uint32(head[:]), binary.LittleEndian.Uint32(head[4:]); r != request || fl != Version|FlagReply {
+	if r, fl := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]); r != request || fl != Version|FlagReply {
 		return nil, fmt.Errorf("vhosttest: message %d, flags %#x, as reply to %d", r, fl, request)
 	}
-	reply := make([]byte, binary.LittleEndian.Uint32(head[8:]))
-	_, err := io.ReadFull(f.conn, reply)
-	return reply, err
+	return b[12:], nil
 }
 
 // Get sends a message whose reply is a number, and returns that.
@@ -157,14 +186,11 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("vhosttest: message %d has the result %d", e.Request, e.Result)
 }
 
-// Gone waits until the back end has closed the connection.
+// Gone waits until the connection has ended. The error is of a reply that nobody asked for.
 func (f *FrontEnd) Gone() error {
-	var b [1]byte
-	switch n, err := f.conn.Read(b[:]); {
-	case n > 0:
-		return fmt.Errorf("vhosttest: a byte that nobody asked for")
-	case err != nil && err != io.EOF && !errors.Is(err, unix.ECONNRESET): // a reset: not all that was sent was read
-		return err
+	<-f.ended
+	if b, ok := <-f.replies; ok {
+		return fmt.Errorf("vhosttest: a reply that nobody asked for: %x", b)
 	}
 	return nil
 }

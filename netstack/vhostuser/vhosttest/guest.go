@@ -22,6 +22,7 @@ const (
 // that are offered, as Linux's.
 type Options struct {
 	Listen  bool   // the hypervisor listens at the path, and unlinks what is there, as QEMU does
+	Once    bool   // the hypervisor does not call again when its back end has gone
 	Without uint64 // features that the driver does not take
 	Size    int    // of the rings; 0: 256, as QEMU's are
 }
@@ -50,6 +51,7 @@ type Guest struct {
 
 	mu     sync.Mutex // of what follows
 	front  *FrontEnd  // nil while there is none
+	ready  bool       // the back end knows the rings
 	killed bool
 }
 
@@ -76,11 +78,7 @@ func Start(path string, o Options) (*Guest, error) {
 
 // boot has the driver set its rings up.
 func (g *Guest) boot() (err error) {
-	const frameSlot = virtio.NetHeaderLen + link.MaxFrame + 1 // what is too long is sent, too
-	slots := [2]int{Receive: mergeSlot, Transmit: frameSlot}
-	if g.features&virtio.FeatureMergeable == 0 {
-		slots[Receive] = frameSlot
-	}
+	slots := g.slots()
 	const page, rest = 4096, 1 << 20 // rest: for the rings themselves and tables of descriptors
 	size := (g.options.Size*(slots[0]+slots[1]) + rest) &^ (page - 1)
 	if g.Memory, err = virtiotest.NewMemory(rest, size); err != nil { // two, as of a machine with a hole below 4 GiB
@@ -95,19 +93,74 @@ func (g *Guest) boot() (err error) {
 		if r.call, err = NewEventfd(); err != nil {
 			return err
 		}
-		if r.driver, err = virtiotest.NewDriver(g.Memory, g.options.Size, slots[i], g.features); err != nil {
-			return err
-		}
 	}
-	for g.rings[Receive].driver.Post(g.posted()) {
+	if err := g.probe(); err != nil {
+		return err
 	}
-	g.rings[Receive].driver.Kick()
 	if g.options.Listen {
 		os.Remove(g.path)
 		g.listener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: g.path})
 	}
 	return err
 }
+
+// slots are the sizes of the buffers of each ring. What is too long for a frame is sent, too.
+func (g *Guest) slots() (slots [2]int) {
+	const frame = virtio.NetHeaderLen + link.MaxFrame + 1
+	slots[Transmit], slots[Receive] = frame, frame
+	if g.features&virtio.FeatureMergeable != 0 {
+		slots[Receive] = mergeSlot
+	}
+	return slots
+}
+
+// probe has the driver set the rings up in memory that is zero.
+func (g *Guest) probe() (err error) {
+	slots := g.slots()
+	for i, r := range g.rings {
+		if r.driver, err = virtiotest.NewDriver(g.Memory, g.options.Size, slots[i], g.features); err != nil {
+			return err
+		}
+	}
+	for g.rings[Receive].driver.Post(slots[Receive]) {
+	}
+	g.rings[Receive].driver.Kick()
+	return nil
+}
+
+// Reboot has the guest start anew, and returns when its driver has set the rings up: the
+// connection stays. No Send or Receive may be under way.
+func (g *Guest) Reboot() error {
+	f := g.FrontEnd()
+	for i := range g.rings {
+		if _, err := f.Call(GetVringBase, 0, State(uint32(i), 0)); err != nil {
+			return err
+		}
+	}
+	g.Memory.Reset()
+	return errors.Join(g.probe(), g.start(f))
+}
+
+// Plug starts the rings where they are, after they were stopped.
+func (g *Guest) Plug() error { return g.start(g.FrontEnd()) }
+
+// FrontEnd returns the connection with the back end, nil while there is none that has been told of the rings.
+func (g *Guest) FrontEnd() *FrontEnd {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.ready {
+		return nil
+	}
+	return g.front
+}
+
+// Driver returns the driver of a ring, for tests that do what no driver does. No Send or
+// Receive may be under way.
+func (g *Guest) Driver(number int) *virtiotest.Driver { return g.rings[number].driver }
+
+// Kick and Call return the notifications of a ring.
+func (g *Guest) Kick(number int) *Eventfd { return g.rings[number].kick }
+func (g *Guest) Call(number int) *Eventfd { return g.rings[number].call }
 
 // free gives everything back.
 func (g *Guest) free() error {
@@ -139,13 +192,14 @@ func (g *Guest) hypervise() {
 			err = g.keep(f)
 			if err == nil {
 				if g.plug(f) == nil {
-					f.Gone()
+					g.plugged()
+					<-f.ended
 				}
 				err = g.keep(nil)
 			}
 			f.Close()
 		}
-		if errors.Is(err, net.ErrClosed) {
+		if errors.Is(err, net.ErrClosed) || g.options.Once {
 			return
 		}
 		time.Sleep(retry)
@@ -163,18 +217,24 @@ func (g *Guest) connect() (*FrontEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &FrontEnd{conn: c}, nil
+	return newFrontEnd(c), nil
 }
 
 // keep makes f the one that Kill closes. The error after Kill is net.ErrClosed.
 func (g *Guest) keep(f *FrontEnd) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.front = f
+	g.front, g.ready = f, false
 	if g.killed {
 		return net.ErrClosed
 	}
 	return nil
+}
+
+func (g *Guest) plugged() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ready = true
 }
 
 // plug negotiates with a back end and starts the rings where they are.
@@ -279,7 +339,7 @@ func (g *Guest) Receive(buf []byte) (int, error) {
 		}
 		if ok {
 			n := copy(buf, frame)
-			for r.driver.Post(g.posted()) {
+			for r.driver.Post(g.slots()[Receive]) {
 			}
 			r.show()
 			return n, nil
@@ -288,14 +348,6 @@ func (g *Guest) Receive(buf []byte) (int, error) {
 			return 0, err
 		}
 	}
-}
-
-// posted is the size of the buffers to receive into.
-func (g *Guest) posted() int {
-	if g.features&virtio.FeatureMergeable == 0 {
-		return virtio.NetHeaderLen + link.MaxFrame
-	}
-	return mergeSlot
 }
 
 // Kill ends the guest as SIGKILL ends its hypervisor.
