@@ -26,6 +26,7 @@ type Dissector struct {
 	field   field  // the one that is passing, or passed last
 	rest    int    // bytes of it still to come
 	number  uint32 // its first four bytes
+	behind  int    // bytes of a ticket behind its key's name
 }
 
 // Types of handshake messages.
@@ -76,6 +77,7 @@ const (
 	fieldNonceLen
 	fieldNonce
 	fieldTicketLen
+	fieldTicketKey
 	fieldTicket
 	fieldCurve
 	fieldPointLen
@@ -101,9 +103,15 @@ type step struct {
 }
 
 const (
-	said1 = -1
-	said2 = -2
+	said1  = -1
+	said2  = -2
+	behind = -3 // as many as are left of a ticket
 )
+
+// ticketKeyLen is how long the name of the key is that a ticket begins with, the same for all
+// that a server gives out for hours, as RFC 5077 section 4 recommends and OpenSSL does. Where
+// there is none, in crypto/tls, it costs a byte or two to look for one.
+const ticketKeyLen = 16
 
 // steps are the fields that follow always.
 var steps = [numFields]step{
@@ -124,7 +132,8 @@ var steps = [numFields]step{
 	fieldAge:          {fieldNonceLen, 1},
 	fieldNonceLen:     {fieldNonce, said1},
 	fieldNonce:        {fieldTicketLen, 2},
-	fieldTicketLen:    {fieldTicket, said2},
+	fieldTicketLen:    {fieldTicketKey, said2},
+	fieldTicketKey:    {fieldTicket, behind},
 	fieldCurve:        {fieldPointLen, 1},
 	fieldPointLen:     {fieldPoint, said1},
 	fieldPoint:        {fieldScheme, 4},
@@ -226,9 +235,16 @@ func (d *Dissector) enter(s step) {
 		s.bytes = int(d.number & 0xff)
 	case said2:
 		s.bytes = int(d.number & 0xffff)
+	case behind:
+		s.bytes = d.behind
 	}
-	if s.field == fieldIdentity {
+	switch s.field {
+	case fieldIdentity:
 		s.bytes += ageLen
+	case fieldTicketKey:
+		d.behind = s.bytes
+		s.bytes = min(s.bytes, ticketKeyLen)
+		d.behind -= s.bytes
 	}
 	if d.ext > 0 {
 		s.bytes = min(s.bytes, d.ext)

@@ -79,7 +79,9 @@ func TestCutFields(t *testing.T) {
 		{"a ServerHello without extensions", msg(2, serverBegin), "6 r32 1 r32 3"},
 		{"a HelloRetryRequest with a cookie behind the group", msg(2, serverBegin, list(2, ext(51, "\x00\x1d"), ext(44, "cookie"), versions)), "6 r32 1 r32 28"},
 		{"a selected identity", msg(2, serverBegin, list(2, ext(51, x25519), ext(41, "\x00\x00"))), "6 r32 1 r32 13 r32 6"},
-		{"a ticket with a nonce and an extension", msg(4, "life", "aged", list(1, "\x00\x00"), list(2, "ticket"), list(2, ext(42, "size"))), "8 r4 5 r6 10"},
+		{"a ticket with a nonce and an extension", msg(4, "life", "aged", list(1, "\x00\x00"), list(2, "the name of a keyticket"), list(2, ext(42, "size"))), "8 r4 21 r7 10"},
+		{"a ticket as long as its key's name", msg(4, "life", "aged", list(1), list(2, "the name of a key"[:ticketKeyLen]), list(2, ext(42, "size"))), "8 r4 29"},
+		{"a ticket that is shorter", msg(4, "life", "aged", list(1), list(2, "ticket"), list(2, ext(42, "size"))), "8 r4 19"},
 		{"a share that ends with its extension", msg(1, clientBegin, list(2, "\x00\x33\x00\x0a\x00\x08\x00\x1d\x00\x04", "four", versions)), "6 r32 1 r32 20 r4 7"},
 		{"a share that is one longer", msg(1, clientBegin, list(2, "\x00\x33\x00\x0a\x00\x08\x00\x1d\x00\x05", "four", versions)), "6 r32 1 r32 20 r4 7"},
 		{"an identity that is longer than its extension", msg(1, clientBegin, list(2, "\x00\x29\x00\x08\x00\xff\x00\xff", "four", versions)), "6 r32 1 r32 18 r4 7"},
@@ -95,8 +97,8 @@ func TestCutFields(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.name, got, want)
 		}
 	}
-	spans := cutAll(t, false, []byte(msg(4, "life", list(2, "ticket"))))
-	if got := shape(spans); got != "10 r6" {
+	spans := cutAll(t, false, []byte(msg(4, "life", list(2, "the name of a keyticket"))))
+	if got := shape(spans); got != "26 r7" {
 		t.Errorf("a ticket of TLS 1.2: %s", got)
 	}
 }
