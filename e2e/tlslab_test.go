@@ -17,11 +17,7 @@ const (
 	tlsBytes   = 1.2              // times the bytes of a delivery, in the steady state
 	tlsLatency = time.Millisecond // more at the median, with what clients and broker take for TLS
 	tlsReopen  = time.Second      // from when the lanes of a gateway are up that was killed, until its records are opened again
-	tlsResumed = 900.0            // bytes of a connection that is resumed, used once and ended, the gateway being its server
-	// The same with mosquitto, for which OpenSSL chooses AES-256: tickets of 230 bytes
-	// instead of 16, secrets and Finished of 48 instead of 32, and a client's first message
-	// that goes before its secret is known. Measured: 1,051 to 1,111.
-	tlsResumedOpenSSL = 1200.0
+	tlsResumed = 900.0            // bytes of a connection that is resumed, used once and ended
 )
 
 // newKeyLog makes an empty key log where nothing reaches a disk, and returns its path.

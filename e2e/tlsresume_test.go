@@ -117,7 +117,7 @@ func TestTLSResumption(t *testing.T) {
 		clients, times int
 		limit          float64 // 0: none
 	}{
-		{"1000 reconnects, many at a time", open, anonymous, 100, 10, tlsResumedOpenSSL},
+		{"1000 reconnects, many at a time", open, anonymous, 100, 10, tlsResumed},
 		{"reconnects one after the other", open, anonymous, 1, 100, 0},
 		{"reconnects with certificates, many at a time", known, p.credentials(), 100, 2, 0},
 	} {

@@ -119,22 +119,26 @@ func (m *Merger) open(r *tlsRecords, payload []byte) (b []byte, ok bool) {
 	if rest := len(b) - at; rest > 0 && at > 0 {
 		m.spans = append(m.spans, parsers.OpaqueSpan(rest))
 	}
-	if !ok && m.ticket[1] > 0 {
-		return m.named(b)
+	if !ok && len(m.spans) > 0 && !r.conn.Out.Again {
+		return m.hello(r, b)
 	}
 	return b, ok
 }
 
-// named puts the name of the ticket that is in a payload in its place, where the peer knows
-// it by name.
-func (m *Merger) named(payload []byte) (b []byte, ok bool) {
+// hello marks a payload that is a ClientHello, and puts the name of the ticket that is in it
+// in its place, where the peer knows it by name.
+func (m *Merger) hello(r *tlsRecords, payload []byte) (b []byte, ok bool) {
 	at, end := m.ticket[0], m.ticket[1]
-	if m.opened, ok = m.cfg.TLS.AppendTicket(m.opened[:0], payload, at, end); !ok {
+	opened, prefix, named, ok := r.conn.AppendHello(m.opened[:0], payload, at, end)
+	if m.opened = opened; !ok {
 		return payload, false
 	}
-	m.spans[0].Len += seal.TicketPrefix
-	m.spans[0].Body += seal.TicketPrefix
-	for i, seen := 0, -seal.TicketPrefix; i < len(m.spans); i++ {
+	m.spans[0].Len += prefix
+	m.spans[0].Body += prefix
+	if !named {
+		return m.opened, true
+	}
+	for i, seen := 0, -prefix; i < len(m.spans); i++ {
 		if s := &m.spans[i]; seen+s.Len > at {
 			s.Len += seal.TicketNamed - (end - at)
 			s.Body = s.Len
@@ -156,6 +160,7 @@ func (m *Merger) piece(r *tlsRecords, p *seal.Piece, b []byte) {
 		b = b[head:]
 	}
 	switch {
+	case len(b) == 0 && p.Plain: // a marker is all that there is
 	case p.Closing:
 		m.spans = append(m.spans, parsers.OpaqueSpan(len(b)))
 	case messages:
@@ -169,6 +174,9 @@ func (m *Merger) piece(r *tlsRecords, p *seal.Piece, b []byte) {
 		m.spans = r.inner.RescanInner(b, m.spans)
 	default:
 		m.spans = r.inner.ScanInner(m.cfg.Registry, &m.seg.Key, b, m.spans)
+	}
+	if p.Cut { // nobody says where the next message begins, but the next record
+		r.messages = tls.Dissector{TLS13: r.messages.TLS13}
 	}
 	if prefix == 0 {
 		return

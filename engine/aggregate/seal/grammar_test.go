@@ -87,7 +87,13 @@ var grammar = []struct {
 	{"a ticket that was not sent", "\x070123456789ab", -1},
 	{"a ticket with a flag", "\x270123456789ab", -1},
 	{"a name that is cut", "\x070123456789a", -1},
-	{"an item of kind 8", "\x08", -1},
+	{"a ClientHello that is nothing", "\x08", -1},
+	{"a ClientHello that is none", "\x08\x00\x16\x03\x03\x00\x04\x01\x00\x00\x00", -1},
+	{"a ClientHello with a flag", "\x28\x00a", -1},
+	{"an answer to a ClientHello that was not sent", "\x090123456789ab\x16\x03\x03\x00\x04\x02\x00\x00\x00", -1},
+	{"a Finished that was not foretold", "\x0a", -1},
+	{"a Finished that says what nobody knows", "\x05\x00\x96\x14\x00\x00\x20", -1},
+	{"an item of kind 11", "\x0b", -1},
 }
 
 // TestGrammar holds each rule of opened payloads.
@@ -183,7 +189,10 @@ var secrets = []struct {
 	{"those that are kept", string(told(reverse|4|8|16, seal.ChaCha20Poly130513)), true},
 	{"what was told and is kept, and is not", "\x1c", false},
 	{"the same with a suite", "\x3c\x13\x01", false},
-	{"another flag", string(told(0x40, seal.AES128GCM13)), false},
+	{"another flag", string(told(0x80, seal.AES128GCM13)), false},
+	{"the name of what is foretold", "\x400123456789ab", true},
+	{"a name that is cut", "\x400123456789a", false},
+	{"a name with another flag", "\x440123456789ab", false},
 	{"a suite that is not known", string(told(first, 0x1304)), false},
 	{"no suite", string(append([]byte{first}, make([]byte, 32)...)), false},
 	{"the suite of the entry before", string(told(first, seal.AES128GCM13)) + "\x0c" + strings.Repeat("k", 32), true},

@@ -10,14 +10,17 @@ package seal
 //
 // Bytes to which an item has no length go on to the end of the payload.
 const (
-	itemPlain  = 0 // bytes as they are in the segment
-	itemHead   = 1 // the bytes that a record begins with, cut short of its head's end
-	itemBegin  = 2 // the beginning of a record that goes on in the next segment: type, length(2)
-	itemMore   = 3 // the next bytes of such a record
-	itemNumber = 4 // the number of the record that follows, as a varint, and how much of it went before
-	itemStage  = 5 // which of the keys told are the ones from here on
-	itemUpdate = 6 // the keys that follow those in use (RFC 8446 section 7.2)
-	itemTicket = 7 // a ticket that the receiver sent, by its name(12)
+	itemPlain  = 0  // bytes as they are in the segment
+	itemHead   = 1  // the bytes that a record begins with, cut short of its head's end
+	itemBegin  = 2  // the beginning of a record that goes on in the next segment: type, length(2)
+	itemMore   = 3  // the next bytes of such a record
+	itemNumber = 4  // the number of the record that follows, as a varint, and how much of it went before
+	itemStage  = 5  // which of the keys told are the ones from here on
+	itemUpdate = 6  // the keys that follow those in use (RFC 8446 section 7.2)
+	itemNamed  = 7  // a ticket that the receiver sent, by its name(12)
+	itemClient = 8  // the payload is a record with a ClientHello, which the receiver may name
+	itemServer = 9  // the name(12) of the ClientHello that is answered, and the record of the ServerHello, its session id left out
+	itemDone   = 10 // the client's Finished, a record that the receiver foretold
 	// From changeCipherSpec to heartbeat: a whole record whose content is of that type.
 
 	itemKind = 0x1f // the marker's bits that say which item it is
@@ -26,6 +29,7 @@ const (
 	flagSized  = 0x20 // itemPlain, a whole record: the length(2) of what follows is given
 	flagPadded = 0x40 // a whole record of TLS 1.3: so many zeros(2) are behind its content
 	flagNonce  = 0x80 // a whole record, itemBegin: the explicit nonce(8) is given
+	flagVerify = 0x80 // a whole record of the handshake, TLS 1.3: what the Finished says, at its end, is left out
 	flagCut    = 0x20 // itemBegin, itemMore: so many bytes(1) of the tag were in segments up to this one
 	flagWrong  = 0x40 // itemBegin, itemMore: the tag's bytes of this segment are given, being wrong
 	flagOnce   = 0x20 // itemNumber: for this segment only

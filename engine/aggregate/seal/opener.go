@@ -14,6 +14,7 @@ type Piece struct {
 	Plain        bool // they are as they are in the segment, head of the record included
 	Protected    bool // they are plain, and encrypted
 	Start        bool // they begin a record
+	Cut          bool // they are not all of the message that they end with
 	Closing      bool // they are no content: what TLS 1.3 has behind it
 }
 
@@ -54,6 +55,8 @@ type Opener struct {
 	opened  bool // something of the segment at hand was
 	worth   bool // what is left of a handshake's flight is long enough to open it
 	secrets entries
+
+	messages transcript // of the server's direction, as the far end has it
 }
 
 // far is what the Opener knows of the Sealer at the far end.
@@ -62,6 +65,9 @@ type far struct {
 	keys *Keys // those that it has in use
 	told bool  // it was told keys
 	next int   // the number of those that it is told next
+
+	expected textName // of the client's Finished, if it was foretold
+	foretold bool
 }
 
 const (
@@ -75,7 +81,7 @@ const (
 
 	// minFlight is how long a single record of the handshake has to be that ends a
 	// segment for it to be opened, in bytes. A Finished is shorter: what is saved of it
-	// is less than the secret takes.
+	// is less than the secret takes, unless it follows from the hellos.
 	minFlight = 256
 
 	// maxTrials bounds how many places of a segment are looked at for the beginning of
@@ -152,6 +158,7 @@ func (o *Opener) Open(dst []byte, pieces []Piece, seq seqnum.Value, payload []by
 	if o.opened {
 		return w.b, w.pieces, true
 	}
+	o.messages.stop() // the far end has none of what began with this segment
 	if w.deaf {
 		return dst, pieces, false
 	}
@@ -163,6 +170,7 @@ func (o *Opener) lose() {
 	o.lost = true
 	o.have, o.rest, o.inside, o.gather = 0, 0, false, false
 	o.keys.proven = false
+	o.messages.stop()
 }
 
 // advance opens bytes in their turn.
@@ -199,14 +207,6 @@ func (o *Opener) begins(p []byte) bool {
 	}
 	o.tls, o.lost = true, true
 	return true
-}
-
-// hello says whether p begins with a record of the handshake's first message (RFC 8446
-// section 4.1).
-func hello(p []byte) bool {
-	const clientHello, serverHello = 1, 2
-	return len(p) > HeadLen && p[0] == handshake && p[1] == 3 && p[2] <= 3 &&
-		(p[HeadLen] == clientHello || p[HeadLen] == serverHello)
 }
 
 // parseHead returns the type and the length of a record.
@@ -253,11 +253,17 @@ func (o *Opener) begin(w *writer, seq seqnum.Value, p []byte) int {
 	if !o.protected(kind) {
 		if had == 0 && kind == handshake {
 			o.conn.hello(p)
+			if o.rest <= len(p) && !w.deaf && o.answer(w, p[:o.rest]) {
+				return HeadLen + size
+			}
 		}
 		return o.plain(w, p, true)
 	}
 	o.conn.ask()
-	o.worth = len(p) >= minFlight || o.rest < len(p) || !wholeRecords(p, o.rest)
+	if had == 0 && o.rest <= len(p) && !w.deaf && o.done(w, p[:o.rest]) {
+		return HeadLen + size
+	}
+	o.worth = o.messages.hash != nil || len(p) >= minFlight || o.rest < len(p) || !wholeRecords(p, o.rest)
 	switch {
 	case w.deaf:
 	case o.rest <= len(p):
@@ -301,6 +307,7 @@ func (o *Opener) plain(w *writer, p []byte, start bool) int {
 		o.conn.carried(1)
 	case o.protected(o.kind):
 		o.Missed = true
+		o.messages.stop()
 		o.keys.pass()
 		o.conn.carried(1)
 	case o.kind == changeCipherSpec && !o.conn.suite.TLS13():
@@ -383,7 +390,7 @@ func (o *Opener) again(w *writer, seq seqnum.Value, p []byte) {
 			o.far.position, w.deaf = had, true
 			return
 		}
-		o.write(w, p[:n], inner, n == len(p))
+		o.write(w, p[:n], inner, n == len(p), 0)
 		p = p[n:]
 	}
 	o.opened, o.Again = true, true

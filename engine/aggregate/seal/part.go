@@ -48,6 +48,7 @@ func (o *Opener) beginPart(w *writer, b []byte, had int) int {
 	given := o.unexpected(all)
 	o.part.begin([3]byte(o.head[:]), nonce, size-k.NonceLen()-TagLen)
 	o.inside, o.far.inside, o.far.head = true, true, 0
+	o.messages.stop()
 
 	fields := append(o.room.fields[:0], o.head[0])
 	fields = binary.BigEndian.AppendUint16(fields, uint16(o.part.length))

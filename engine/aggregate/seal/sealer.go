@@ -33,19 +33,29 @@ type Sealer struct {
 	keys  *Keys  // nil where there are none
 	stage stage  // of keys
 	part  part
-	once  bool  // what is sealed was sealed before
-	room  *room // of its Table
+	once  bool // what is sealed was sealed before
+
+	messages transcript // of the handshake, as far as the peer refers to it
+	client   []byte     // the ClientHello that the peer marked, owned; nil for none
+	expected []byte     // the record with the client's Finished, owned; nil where it was not foretold
+	room     *room      // of its Table
 }
 
-// Clear forgets the keys and what is kept of a record.
+// Clear forgets all that belongs to the connection.
 func (s *Sealer) Clear() {
+	s.unkey()
+	*s = Sealer{room: s.room}
+}
+
+// unkey forgets the keys and what is kept of a record.
+func (s *Sealer) unkey() {
 	for i := range s.told {
 		s.told[i].keys.Clear()
 	}
 	s.keys.Clear()
 	p := s.part.inner[:cap(s.part.inner)]
 	clear(p)
-	*s = Sealer{room: s.room}
+	s.position, s.told, s.keys, s.stage, s.part = position{}, nil, nil, 0, part{}
 }
 
 // Seal appends the payload that an opened payload stands for to dst. The error matches
@@ -53,6 +63,7 @@ func (s *Sealer) Clear() {
 func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 	r := reader{b: opened}
 	from := len(dst)
+	marked := false
 	var before position
 	for len(r.b) > 0 {
 		m := r.byte()
@@ -80,8 +91,15 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 			s.take(&r)
 		case kind == itemUpdate && m == itemUpdate:
 			s.update(&r)
-		case kind == itemTicket && m == itemTicket:
+		case kind == itemNamed && m == itemNamed:
 			dst = s.ticket(dst, &r)
+		case m == itemClient:
+			marked = true
+		case m == itemServer:
+			dst = s.answer(dst, &r)
+		case m == itemDone:
+			r.check(s.expected != nil)
+			dst = append(dst, s.expected...)
 		default:
 			r.bad = true
 		}
@@ -92,14 +110,17 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 	if s.once {
 		s.position, s.once = before, false
 	}
+	if marked && !s.mark(dst[from:]) {
+		return nil, ErrOpened
+	}
 	return dst, nil
 }
 
 // ticket appends a ticket that this end sent.
 func (s *Sealer) ticket(dst []byte, r *reader) []byte {
-	var name ticketName
+	var name textName
 	copy(name[:], r.bytes(len(name)))
-	t := s.room.tickets.sent[name]
+	t := s.room.texts.sent[name]
 	if t == nil {
 		r.bad = true
 		return dst
@@ -110,7 +131,7 @@ func (s *Sealer) ticket(dst []byte, r *reader) []byte {
 // learn takes in what a sealed record had.
 func (s *Sealer) learn(kind byte, content []byte) {
 	if kind == handshake && s.stage == stageTraffic && s.keys.suite.tls13 {
-		ticketsIn(content, s.room.tickets.receive)
+		ticketsIn(content, s.room.texts.receive)
 	}
 }
 
@@ -160,6 +181,10 @@ func (s *Sealer) whole(dst []byte, r *reader, m byte) []byte {
 		r.bad = true
 		return dst
 	}
+	verify := s.keys.suite.tls13 && m&(itemKind|flagVerify) == handshake|flagVerify
+	if verify {
+		m &^= flagVerify
+	}
 	padding, sized := 0, -1
 	if m&flagSized != 0 {
 		sized = r.uint16()
@@ -175,11 +200,11 @@ func (s *Sealer) whole(dst []byte, r *reader, m byte) []byte {
 	} else {
 		r.b = nil
 	}
-	inner := content
 	kind := m & itemKind
-	if !s.once {
+	if content = s.follow(r, kind, content, verify); !s.once {
 		s.learn(kind, content)
 	}
+	inner := content
 	if s.keys.suite.tls13 {
 		s.room.inner = appendInner(s.room.inner[:0], content, kind, padding)
 		inner, kind = s.room.inner, applicationData
@@ -236,6 +261,7 @@ func (s *Sealer) begin(dst []byte, r *reader, m byte) []byte {
 		return dst
 	}
 	s.part.begin(recordHead(kind), nonce, n)
+	s.messages.stop()
 	s.inside = true
 	from := len(dst)
 	dst = append(dst, s.part.head[:]...)

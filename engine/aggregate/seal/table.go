@@ -38,7 +38,7 @@ func NewTable(cfg Config, limit int) *Table {
 // stats from then on.
 func (t *Table) Begin(stats *Stats) {
 	t.stats = stats
-	t.room.tickets = tickets{}
+	t.room.texts = texts{}
 	t.resets = nil
 	for _, c := range t.all {
 		c.renew()
@@ -188,16 +188,25 @@ func (t *Table) Tell(key *parsers.FlowKey, secrets []byte) error {
 // Seal appends the payload that a flow's segment had to dst, of the opened one. The error
 // matches ErrOpened.
 func (t *Table) Seal(dst []byte, key *parsers.FlowKey, opened []byte) ([]byte, error) {
-	if c := t.received(key); c != nil {
-		return c.In.Seal(dst, opened)
+	c := t.received(key)
+	if len(opened) > 0 && opened[0] == itemClient {
+		if own := key.Reverse(); c == nil && t.allows(&own, false) {
+			c = t.get(&own, false)
+		}
+		if c != nil {
+			c.receiving = true // so that Forget follows
+		}
 	}
-	s := Sealer{room: &t.room} // a ticket may be all that there is
-	return s.Seal(dst, opened)
+	if c == nil {
+		s := Sealer{room: &t.room} // a hello may be all that there is
+		return s.Seal(dst, opened)
+	}
+	return c.In.Seal(dst, opened)
 }
 
 // Written says that what was opened since the last frame is in the frame of a number.
 func (t *Table) Written(frame uint64) {
-	t.room.tickets.written(frame)
+	t.room.texts.written(frame)
 	for i := len(t.resets) - 1; i >= 0 && t.resets[i].frame == 0; i-- {
 		t.resets[i].frame = frame
 	}
@@ -206,7 +215,7 @@ func (t *Table) Written(frame uint64) {
 // Acknowledged says that a frame of the peer has been rebuilt, which it wrote when it had
 // rebuilt frames up to n.
 func (t *Table) Acknowledged(n uint64) {
-	t.room.tickets.acknowledged(n)
+	t.room.texts.acknowledged(n)
 	done := 0
 	for done < len(t.resets) && t.resets[done].frame != 0 && t.resets[done].frame <= n {
 		if c := t.resets[done].conn; c.closed { // and none has begun on its ports
@@ -217,34 +226,6 @@ func (t *Table) Acknowledged(n uint64) {
 	}
 	t.resets = slices.Delete(t.resets, 0, done)
 }
-
-// AppendTicket appends the opened payload of a segment to dst whose bytes from at to end
-// are a ticket, if the peer knows it: TicketPrefix bytes, those before the ticket,
-// TicketNamed bytes, and those behind it.
-func (t *Table) AppendTicket(dst, payload []byte, at, end int) (b []byte, ok bool) {
-	if at > 1<<16-1 || end-at < minTicket || end-at > maxTicket {
-		return dst, false
-	}
-	name := nameOf(payload[at:end])
-	if _, ok := t.room.tickets.received[name]; !ok {
-		return dst, false
-	}
-	w := writer{b: dst}
-	w.sized(itemPlain, at, false)
-	w.b = append(w.b, payload[:at]...)
-	w.item(itemTicket)
-	w.b = append(w.b, name[:]...)
-	w.item(itemPlain)
-	w.b = append(w.b, payload[end:]...)
-	return w.b, true
-}
-
-// What AppendTicket writes beside the payload's own bytes: before what is before the
-// ticket, and in place of it.
-const (
-	TicketPrefix = 3
-	TicketNamed  = 1 + len(ticketName{}) + 1
-)
 
 // Passed is told of a segment of a flow, sealed or not, that begins like a handshake, or that
 // begins or ends a connection.

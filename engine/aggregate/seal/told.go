@@ -9,6 +9,7 @@ import (
 //
 //	flags(1) [suite(2)] [number(varint)] [material]
 //
+// or the name(12) of the record by which the receiver is to send what it is told of.
 // The flags say what is there (engine/wire/SPEC.md section 10.2).
 const (
 	tellReverse = 1 // the material is of the flow's other direction, for the receiver to open it; a number is there
@@ -20,7 +21,10 @@ const (
 	// so that it is the first of a stage, and no other that takes its place.
 	tellAgain = 16
 	tellSuite = 32 // a suite is there; else it is that of the entry before
-	tellFlags = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain | tellSuite
+	// tellExpected stands alone: what follows is the name(12) of the record that the
+	// client's Finished is to be in, whose flow the receiver sends.
+	tellExpected = 64
+	tellFlags    = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain | tellSuite
 
 	// maxTold is how many keys of a direction can be told one behind the other: one
 	// for each stage, and one more where KeyUpdates were not seen.
@@ -80,7 +84,7 @@ func (o *Opener) tell(k *Keys) {
 	f := o.conn.flags(o.keys.stage)
 	if !o.far.told {
 		f |= tellFirst
-		o.far.told, o.far.next = true, 0
+		o.far.told, o.far.next, o.far.position = true, 0, position{}
 	}
 	if k.heard {
 		o.secrets.b = append(o.secrets.b, f|tellAgain)
@@ -123,6 +127,11 @@ func (s *Sealer) knows(of stage) bool {
 // the suite of the entry before.
 func (c *Conn) take(r *reader, last *Suite) {
 	flags := r.byte()
+	if flags == tellExpected {
+		copy(c.Out.far.expected[:], r.bytes(len(textName{})))
+		c.Out.far.foretold = true
+		return
+	}
 	s := stageHandshake
 	if flags&tellTraffic != 0 {
 		s = stageTraffic
@@ -158,7 +167,7 @@ func (c *Conn) take(r *reader, last *Suite) {
 	}
 	c.goesOn()
 	if flags&tellFirst != 0 {
-		c.In.Clear()
+		c.In.unkey()
 	}
 	c.In.told = append(c.In.told, told{keys, s})
 	r.check(len(c.In.told) <= maxTold)

@@ -25,7 +25,7 @@ func (o *Opener) record(w *writer, seq seqnum.Value, p []byte, had int) int {
 	o.rest, o.lost = 0, false
 	o.ring.add(seq.Add(-seqnum.Size(had)), o.keys.number)
 	o.prepare(w, o.keys.number, had)
-	o.write(w, record, inner, n == len(p))
+	o.write(w, record, inner, n == len(p), o.follow(inner))
 	o.keys.number++
 	o.far.number, o.far.head = o.keys.number, 0
 	o.learn(record[0], inner)
@@ -64,8 +64,8 @@ func (o *Opener) tellable() bool {
 	return f.keys == k.current || f.keys == k.before && k.before != nil || f.next < maxTold
 }
 
-// write writes a whole record.
-func (o *Opener) write(w *writer, record, inner []byte, last bool) {
+// write writes a whole record, without the last bytes of its content that the Sealer knows.
+func (o *Opener) write(w *writer, record, inner []byte, last bool, known int) {
 	kind, b, padding := record[0], inner, 0
 	if o.keys.current.suite.tls13 {
 		kind, b = content(inner)
@@ -74,6 +74,10 @@ func (o *Opener) write(w *writer, record, inner []byte, last bool) {
 	m := kind
 	if padding > 0 {
 		m |= flagPadded
+	}
+	if known > 0 {
+		b = b[:len(b)-known]
+		m |= flagVerify
 	}
 	nonce := o.unexpected(record)
 	if nonce != nil {
@@ -84,7 +88,7 @@ func (o *Opener) write(w *writer, record, inner []byte, last bool) {
 		w.uint16(padding)
 	}
 	w.b = append(w.b, nonce...)
-	w.bytes(b, Piece{Type: kind, Start: true})
+	w.bytes(b, Piece{Type: kind, Start: true, Cut: known > 0})
 }
 
 // unexpected returns the explicit nonce of the record that begins b where the Sealer
@@ -112,7 +116,7 @@ func (o *Opener) learn(kind byte, inner []byte) {
 		return
 	}
 	if o.keys.stage == stageTraffic && o.keys.current.suite.tls13 {
-		ticketsIn(inner, o.room.tickets.send)
+		ticketsIn(inner, o.room.texts.send)
 	}
 	o.keys.handshake(o, inner)
 }

@@ -104,7 +104,7 @@ type room struct {
 	record []byte // one that lay in two segments, or is only made for its tag
 	fields []byte // of an item
 
-	tickets tickets
+	texts texts
 }
 
 // clear overwrites what was plaintext.

@@ -40,8 +40,12 @@ type Conn struct {
 	choose Choose
 	fill   *rand.ChaCha8
 	server [seal.RandomLen]byte
-	sides  [2]side
-	next   [2]uint32 // sequence numbers
+
+	session  []byte // the client's session id
+	messages []byte // of the handshake so far
+
+	sides [2]side
+	next  [2]uint32 // sequence numbers
 }
 
 // side is how a side protects what it writes.
@@ -179,6 +183,9 @@ func (s *side) explicit(c *Conn) *[8]byte {
 
 // Records writes content in as many records as it takes, at least one.
 func (c *Conn) Records(from int, kind byte, content []byte) {
+	if kind == handshake {
+		c.messages = append(c.messages, content...)
+	}
 	for first := true; first || len(content) > 0; first = false {
 		n := min(len(content), maxContent)
 		if kind == handshake && c.sides[from].keys != nil && n > 1 && c.choose.chance(4) {

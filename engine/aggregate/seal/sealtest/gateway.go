@@ -82,6 +82,12 @@ func (g *Gateway) Send(key parsers.FlowKey, s Segment) Message {
 	if len(s.Payload) > 0 {
 		var b []byte
 		b, m.Pieces, m.Opened = c.Out.Open(nil, nil, seqnum.Value(s.Seq), s.Payload)
+		if !m.Opened && !c.Out.Again {
+			var prefix int
+			if b, prefix, _, m.Opened = c.AppendHello(nil, s.Payload, 0, 0); m.Opened {
+				m.Pieces = []seal.Piece{{At: prefix, To: len(b), Type: handshake, Plain: true, Start: true}}
+			}
+		}
 		if m.Opened {
 			m.Payload = b
 		}

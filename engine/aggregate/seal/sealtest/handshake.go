@@ -1,6 +1,16 @@
 package sealtest
 
-import "encoding/binary"
+import (
+	"bytes"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/binary"
+	"hash"
+
+	"sheaf/engine/aggregate/seal"
+)
 
 // Handshake types, RFC 8446 section 4 and RFC 5246 section 7.4.
 const (
@@ -15,6 +25,7 @@ const (
 	clientKeyExchange  = 16
 	finished           = 20
 	keyUpdate          = 24
+	messageHash        = 254
 )
 
 // retryRandom is what a HelloRetryRequest has for a random, RFC 8446 section 4.1.3.
@@ -31,7 +42,11 @@ func message(typ byte, body []byte) []byte {
 // hello is a ClientHello or a ServerHello, with so many bytes of extensions.
 func (c *Conn) hello(typ byte, random [32]byte, extensions int) []byte {
 	b := append([]byte{3, 3}, random[:]...)
-	b = append(b, 0) // session id
+	session := c.session
+	if c.Odd && typ == serverHello && c.choose.chance(4) {
+		session = c.bytes(c.choose(33)) // and not the client's
+	}
+	b = append(append(b, byte(len(session))), session...)
 	if typ == clientHello {
 		b = append(b, 0, 2)
 	}
@@ -52,6 +67,9 @@ func (c *Conn) change(from int) { c.write(from, []byte{changeCipherSpec, 3, 3, 0
 func (c *Conn) Handshake() {
 	if c.choose.chance(6) { // as NATS begins
 		c.write(Server, []byte("INFO {\"tls_required\":true}\r\n"))
+	}
+	if c.session = c.bytes(32); c.choose.chance(4) {
+		c.session = nil // as in QUIC's style
 	}
 	share := 200
 	if c.choose.chance(3) {
@@ -78,6 +96,9 @@ func (c *Conn) handshake13() {
 		c.sides[Client].keys = nil
 	}
 	if c.choose.chance(6) {
+		first := c.hash()
+		first.Write(c.messages)
+		c.messages = message(messageHash, first.Sum(nil)) // RFC 8446 section 4.4.1
 		c.Records(Server, handshake, c.hello(serverHello, retryRandom, 10))
 		c.change(Server)
 		c.change(Client)
@@ -89,19 +110,50 @@ func (c *Conn) handshake13() {
 	flight := message(encryptedExtension, []byte{0, 0})
 	flight = append(flight, message(certificate, c.bytes(c.choose(4)*1200))...)
 	flight = append(flight, message(certificateVerify, c.bytes(72))...)
-	flight = append(flight, message(finished, c.bytes(32))...)
-	c.Records(Server, handshake, flight)
+	if c.choose.chance(3) { // the session was resumed
+		flight = flight[:6]
+	}
+	c.Records(Server, handshake, append(flight, c.finished(c.Secrets.ServerHandshake, flight)...))
 	c.use(Server, c.Secrets.ServerTraffic)
 	if c.choose.chance(4) {
 		c.Data(Server, []byte("before the client is done")) // RFC 8446 section 4.4.4 lets it
 	}
 	c.change(Client)
 	c.use(Client, c.Secrets.ClientHandshake)
-	c.Records(Client, handshake, message(finished, c.bytes(32)))
+	c.Records(Client, handshake, c.finished(c.Secrets.ClientHandshake, nil))
 	c.use(Client, c.Secrets.ClientTraffic)
 	for range c.choose(3) {
 		c.Records(Server, handshake, message(newSessionTicket, c.bytes(180)))
 	}
+}
+
+// hash returns the suite's.
+func (c *Conn) hash() hash.Hash {
+	if c.Suite == seal.AES256GCM13 {
+		return sha512.New384()
+	}
+	return sha256.New()
+}
+
+// finished is the Finished of a side with a secret, behind what was written and more messages
+// (RFC 8446 section 4.4.4); now and then it is one that nobody would take.
+func (c *Conn) finished(secret, more []byte) []byte {
+	all := c.hash()
+	all.Write(c.messages)
+	all.Write(more)
+	n := all.Size()
+	label := "\x00" + string(rune(n)) + "\x0etls13 finished\x00"
+	key, err := hkdf.Expand(c.hash, secret, label, n)
+	if err != nil {
+		panic(err) // the length is the hash's
+	}
+	mac := hmac.New(c.hash, key)
+	mac.Write(all.Sum(nil))
+	verify := mac.Sum(nil)
+	if c.choose.chance(6) {
+		verify = bytes.Repeat([]byte{7}, c.choose(2*n))
+	}
+	return message(finished, verify)
 }
 
 // handshake12 is RFC 5246 section 7.3, figure 1.

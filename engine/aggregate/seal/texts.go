@@ -7,59 +7,61 @@ import (
 
 // A client that resumes a session sends the ticket that it was given (RFC 8446 sections
 // 2.2 and 4.6.1): two hundred bytes and more that both ends of the lane have seen, as what
-// was in a record of the other direction. So it goes by its name.
+// was in a record of the other direction. So it goes by its name. A ClientHello is named
+// too, where it is marked: what answers it follows from it in part.
 
-// A ticketName is the beginning of a ticket's SHA-256: nobody makes two tickets of one
-// name, with which an epoch could be ended.
-type ticketName [12]byte
+// A textName is the beginning of the SHA-256 of a text, a ticket or a ClientHello: nobody
+// makes two texts of one name, with which an epoch could be ended.
+type textName [12]byte
 
-func nameOf(ticket []byte) ticketName {
-	sum := sha256.Sum256(ticket)
-	return ticketName(sum[:])
+func nameOf(text []byte) textName {
+	sum := sha256.Sum256(text)
+	return textName(sum[:])
 }
 
 const (
-	// maxTickets is how many of the newest tickets that were received are known by name,
+	// maxTexts is how many of the newest texts that were received are known by name,
 	// so that the end that sent them keeps as many, besides those that may be on their
-	// way: some 250 bytes each. A broker gives each client one or two.
-	maxTickets = 1 << 13
+	// way: some 250 bytes each, and a ClientHello 300 to 1,800. A broker gives each
+	// client one or two tickets.
+	maxTexts = 1 << 13
 
-	minTicket = 32   // bytes; below it a name saves little
-	maxTicket = 2048 // RFC 8446 allows 65,535; those with client certificates have some 1,500
+	minText = 32   // bytes; below it a name saves little
+	maxText = 2048 // RFC 8446 allows 65,535; those with client certificates have some 1,500
 )
 
-// tickets are those of a lane: received has the newest ones that the peer sent, which this
+// texts are those of a lane: received has the newest ones that the peer sent, which this
 // end may name; sent has those that this end sent, which the peer may name.
-type tickets struct {
-	received map[ticketName]int // times in order
-	order    []ticketName       // of received: a ring
+type texts struct {
+	received map[textName]int // times in order
+	order    []textName       // of received: a ring
 	oldest   int
 
-	sent    map[ticketName]*ticket
-	queue   []sentTicket // of sent, the oldest first
-	pending int          // at the end of queue, of no frame yet
-	acked   int          // at the beginning of queue, that the peer has
+	sent    map[textName]*text
+	queue   []sentText // of sent, the oldest first
+	pending int        // at the end of queue, of no frame yet
+	acked   int        // at the beginning of queue, that the peer has
 }
 
-type ticket struct {
+type text struct {
 	bytes []byte
 	times int // in queue
 }
 
-type sentTicket struct {
-	name  ticketName
+type sentText struct {
+	name  textName
 	frame uint64 // that had it
 }
 
-// receive notes a ticket that the peer sent, and each time that it sent it: so does the
+// receive notes a text that the peer sent, and each time that it sent it: so does the
 // peer.
-func (t *tickets) receive(ticket []byte) {
-	name := nameOf(ticket)
+func (t *texts) receive(b []byte) {
+	name := nameOf(b)
 	if t.received == nil {
-		t.received = make(map[ticketName]int)
+		t.received = make(map[textName]int)
 	}
 	t.received[name]++
-	if len(t.order) < maxTickets {
+	if len(t.order) < maxTexts {
 		t.order = append(t.order, name)
 		return
 	}
@@ -69,25 +71,25 @@ func (t *tickets) receive(ticket []byte) {
 		delete(t.received, old)
 	}
 	t.order[t.oldest] = name
-	t.oldest = (t.oldest + 1) % maxTickets
+	t.oldest = (t.oldest + 1) % maxTexts
 }
 
-// send notes a ticket that is sent with the next frame.
-func (t *tickets) send(b []byte) {
+// send notes a text that is sent with the next frame.
+func (t *texts) send(b []byte) {
 	name := nameOf(b)
 	if t.sent == nil {
-		t.sent = make(map[ticketName]*ticket)
+		t.sent = make(map[textName]*text)
 	}
 	if t.sent[name] == nil {
-		t.sent[name] = &ticket{bytes: append([]byte(nil), b...)}
+		t.sent[name] = &text{bytes: append([]byte(nil), b...)}
 	}
 	t.sent[name].times++
-	t.queue = append(t.queue, sentTicket{name: name})
+	t.queue = append(t.queue, sentText{name: name})
 	t.pending++
 }
 
 // written notes the number of the frame that has what was sent since the last one.
-func (t *tickets) written(frame uint64) {
+func (t *texts) written(frame uint64) {
 	for i := len(t.queue) - t.pending; i < len(t.queue); i++ {
 		t.queue[i].frame = frame
 	}
@@ -95,19 +97,19 @@ func (t *tickets) written(frame uint64) {
 }
 
 // acknowledged notes that the peer wrote a frame when it had rebuilt frames up to n, and
-// that this frame has been rebuilt. What it may name from now on are the newest maxTickets
+// that this frame has been rebuilt. What it may name from now on are the newest maxTexts
 // that it had then, or got later; whole frames of others are forgotten.
-func (t *tickets) acknowledged(n uint64) {
+func (t *texts) acknowledged(n uint64) {
 	for t.acked < len(t.queue)-t.pending && t.queue[t.acked].frame <= n {
 		t.acked++
 	}
 	drop := 0
-	for t.acked-drop > maxTickets {
+	for t.acked-drop > maxTexts {
 		end := drop
 		for end < t.acked && t.queue[end].frame == t.queue[drop].frame {
 			end++
 		}
-		if t.acked-end < maxTickets {
+		if t.acked-end < maxTexts {
 			break
 		}
 		drop = end
@@ -116,7 +118,7 @@ func (t *tickets) acknowledged(n uint64) {
 }
 
 // forget forgets the n oldest of those sent.
-func (t *tickets) forget(n int) {
+func (t *texts) forget(n int) {
 	if n == 0 {
 		return
 	}
@@ -147,7 +149,7 @@ func ticketsIn(b []byte, use func(ticket []byte)) {
 			at += int(message[fixed])
 			if len(message) >= at+2 {
 				size := int(binary.BigEndian.Uint16(message[at:]))
-				if at += 2; size >= minTicket && size <= maxTicket && size <= len(message)-at {
+				if at += 2; size >= minText && size <= maxText && size <= len(message)-at {
 					use(message[at : at+size])
 				}
 			}

@@ -6,34 +6,36 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"sheaf/parsers"
 )
 
 // ticketOf returns a ticket that is like no other.
 func ticketOf(n int) []byte {
-	b := bytes.Repeat([]byte{7}, minTicket)
+	b := bytes.Repeat([]byte{7}, minText)
 	binary.BigEndian.PutUint64(b, uint64(n))
 	return b
 }
 
-// A receiver knows the newest maxTickets by name, and not one more.
+// A receiver knows the newest maxTexts by name, and not one more.
 func TestReceivedTicketsAreBounded(t *testing.T) {
-	var k tickets
-	for n := range maxTickets {
+	var k texts
+	for n := range maxTexts {
 		k.receive(ticketOf(n))
 	}
 	has := func(n int) bool { _, ok := k.received[nameOf(ticketOf(n))]; return ok }
-	if len(k.received) != maxTickets || !has(0) {
+	if len(k.received) != maxTexts || !has(0) {
 		t.Fatalf("%d at the bound, the first: %v", len(k.received), has(0))
 	}
-	k.receive(ticketOf(maxTickets))
-	if len(k.received) != maxTickets || has(0) || !has(1) || !has(maxTickets) {
-		t.Errorf("%d past the bound; the first %v, the second %v, the last %v", len(k.received), has(0), has(1), has(maxTickets))
+	k.receive(ticketOf(maxTexts))
+	if len(k.received) != maxTexts || has(0) || !has(1) || !has(maxTexts) {
+		t.Errorf("%d past the bound; the first %v, the second %v, the last %v", len(k.received), has(0), has(1), has(maxTexts))
 	}
 }
 
 // What one end knows by name the other has, however often tickets are sent.
 func TestTicketsAreCountedAlike(t *testing.T) {
-	var here, there tickets
+	var here, there texts
 	send := func(n int) {
 		here.send(ticketOf(n))
 		here.written(1)
@@ -41,7 +43,7 @@ func TestTicketsAreCountedAlike(t *testing.T) {
 		here.acknowledged(1)
 	}
 	send(0)
-	for range maxTickets - 1 {
+	for range maxTexts - 1 {
 		send(1)
 	}
 	has := func() [2]bool {
@@ -59,12 +61,12 @@ func TestTicketsAreCountedAlike(t *testing.T) {
 	}
 }
 
-// What the peer may name is there: the newest maxTickets of those that it had, and all
+// What the peer may name is there: the newest maxTexts of those that it had, and all
 // that may be on their way. Whole frames of others are forgotten.
 func TestSentTicketsStayForThePeer(t *testing.T) {
 	const each = 100 // in a frame
-	var k tickets
-	frames := maxTickets/each + 3
+	var k texts
+	frames := maxTexts/each + 3
 	for f := range frames {
 		for n := range each {
 			k.send(ticketOf(f*each + n))
@@ -83,10 +85,10 @@ func TestSentTicketsStayForThePeer(t *testing.T) {
 	}
 	for _, tt := range []struct{ acked, first int }{
 		{0, 0},
-		{maxTickets / each, 0},      // fewer than the bound
-		{maxTickets/each + 1, 0},    // without the first frame it would be fewer
-		{maxTickets/each + 2, each}, // without it there are as many, and some
-		{maxTickets/each + 3, 2 * each},
+		{maxTexts / each, 0},      // fewer than the bound
+		{maxTexts/each + 1, 0},    // without the first frame it would be fewer
+		{maxTexts/each + 2, each}, // without it there are as many, and some
+		{maxTexts/each + 3, 2 * each},
 	} {
 		k.acknowledged(uint64(tt.acked))
 		if got := first(); got != tt.first || !has(-1) {
@@ -100,20 +102,20 @@ func TestSentTicketsStayForThePeer(t *testing.T) {
 
 // A ticket that was sent twice stays until the second one is forgotten.
 func TestTicketSentTwice(t *testing.T) {
-	var k tickets
+	var k texts
 	k.send(ticketOf(1))
 	k.written(1)
 	k.send(ticketOf(1))
-	for n := range maxTickets - 1 {
+	for n := range maxTexts - 1 {
 		k.send(ticketOf(2 + n))
 	}
 	k.written(2)
 	k.acknowledged(2)
-	if k.sent[nameOf(ticketOf(1))] == nil || len(k.queue) != maxTickets {
+	if k.sent[nameOf(ticketOf(1))] == nil || len(k.queue) != maxTexts {
 		t.Fatalf("%d in the queue, the ticket is gone", len(k.queue))
 	}
-	for n := range maxTickets {
-		k.send(ticketOf(maxTickets + 2 + n))
+	for n := range maxTexts {
+		k.send(ticketOf(maxTexts + 2 + n))
 	}
 	k.written(3)
 	k.acknowledged(3)
@@ -138,10 +140,10 @@ func TestTicketsInHandshakes(t *testing.T) {
 		"one":              {good, []int{200}},
 		"two":              {slices.Concat(good, message(4, 0, of(100), "")), []int{200, 100}},
 		"another message":  {slices.Concat(message(24, 8, of(200), ""), good), []int{200}},
-		"the shortest":     {message(4, 1, of(minTicket), ""), []int{minTicket}},
-		"too short":        {message(4, 1, of(minTicket-1), ""), nil},
-		"the longest":      {message(4, 1, of(maxTicket), ""), []int{maxTicket}},
-		"too long":         {message(4, 1, of(maxTicket+1), ""), nil},
+		"the shortest":     {message(4, 1, of(minText), ""), []int{minText}},
+		"too short":        {message(4, 1, of(minText-1), ""), nil},
+		"the longest":      {message(4, 1, of(maxText), ""), []int{maxText}},
+		"too long":         {message(4, 1, of(maxText+1), ""), nil},
 		"cut":              {good[:len(good)-1], nil},
 		"past the message": {append(message(4, 255, nil, "")[:20], good...), nil},
 		"no nonce":         {[]byte{4, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0}, nil},
@@ -156,18 +158,19 @@ func TestTicketsInHandshakes(t *testing.T) {
 }
 
 // Only a ticket that the peer sent goes by name, and comes back as it was.
-func TestAppendTicket(t *testing.T) {
+func TestTicketByName(t *testing.T) {
 	ticket := ticketOf(1)
 	payload := slices.Concat([]byte("before"), ticket, []byte("behind"))
 	here, there := NewTable(Config{}, 1), NewTable(Config{}, 1)
-	there.room.tickets.send(ticket)
-	if _, ok := here.AppendTicket(nil, payload, 6, 6+len(ticket)); ok {
+	conn := here.add(&parsers.FlowKey{}, true)
+	there.room.texts.send(ticket)
+	if _, _, _, ok := conn.AppendHello(nil, payload, 6, 6+len(ticket)); ok {
 		t.Fatal("a ticket that nobody sent goes by name")
 	}
-	here.room.tickets.receive(ticket)
-	opened, ok := here.AppendTicket(nil, payload, 6, 6+len(ticket))
-	if !ok || len(opened) != TicketPrefix+6+TicketNamed+6 {
-		t.Fatalf("%v, %d bytes", ok, len(opened))
+	here.room.texts.receive(ticket)
+	opened, prefix, named, ok := conn.AppendHello(nil, payload, 6, 6+len(ticket))
+	if !ok || !named || len(opened) != prefix+6+TicketNamed+6 {
+		t.Fatalf("%v, named %v, %d bytes", ok, named, len(opened))
 	}
 	s := Sealer{room: &there.room}
 	if got, err := s.Seal(nil, opened); err != nil || !bytes.Equal(got, payload) {
