@@ -76,7 +76,8 @@ func (d *Driver) StartAt(index uint16) {
 }
 
 // Send makes the concatenation of parts available to be read, each part one descriptor. It
-// is false if there are not enough descriptors free. A part that does not fit into a slot
+// is false if there are not enough descriptors free; no chain is longer than the ring (virtio
+// 1.2 section 2.7.5.3.1). A part that does not fit into a slot
 // is the caller's fault, and a panic.
 func (d *Driver) Send(parts ...[]byte) bool {
 	return d.add(len(parts), 0, func(i int) int { return len(parts[i]) }, func(i int, at uint64) { d.Memory.Write(at, parts[i]) })
@@ -90,7 +91,7 @@ func (d *Driver) Post(sizes ...int) bool {
 
 // add makes a buffer of n parts available.
 func (d *Driver) add(n int, flags uint16, size func(i int) int, fill func(i int, at uint64)) bool {
-	if d.tables != 0 && n <= MaxParts {
+	if d.tables != 0 && n <= min(MaxParts, d.Config.Size) {
 		return d.addIndirect(n, flags, size, fill)
 	}
 	if n > len(d.free) {
