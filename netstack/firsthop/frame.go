@@ -54,7 +54,7 @@ func groupMAC(a netip.Addr) [6]byte {
 func serialize(all ...gopacket.SerializableLayer) []byte {
 	b := gopacket.NewSerializeBuffer()
 	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, all...); err != nil {
-		return nil // none of the layers that are made here
+		panic(err) // an address of no length, or more than a packet can hold: made here, neither
 	}
 	return b.Bytes()
 }
@@ -64,7 +64,11 @@ func datagram(src, dst netip.AddrPort, payload []byte) []byte {
 	udp := &layers.UDP{SrcPort: layers.UDPPort(src.Port()), DstPort: layers.UDPPort(dst.Port())}
 	outer := ipHeader(src.Addr(), dst.Addr(), layers.IPProtocolUDP, routerTTL)
 	_ = udp.SetNetworkLayerForChecksum(outer.(gopacket.NetworkLayer)) // IPv4 or IPv6
-	return serialize(outer, udp, gopacket.Payload(payload))
+	b := serialize(outer, udp, gopacket.Payload(payload))
+	if sum := b[len(b)-len(payload)-2:][:2]; sum[0]|sum[1] == 0 {
+		sum[0], sum[1] = 0xff, 0xff // RFC 768: 0 is none, which IPv6 refuses; gopacket leaves it
+	}
+	return b
 }
 
 // routerTTL is that of what the router sends to others than neighbours (RFC 1700).

@@ -6,7 +6,7 @@ import "sync"
 // where it is longer.
 const (
 	smallFrame  = 2048                     // bytes: an Ethernet frame with the usual MTU
-	queueMemory = 8 << 20                  // bytes: half of it, what one source may hold, are 2,048 frames, or 1 MiB of the shortest times 16
+	queueMemory = 8 << 20                  // bytes; half of it, which one source may hold, are 2,048 frames: a message to as many connections of a guest at once
 	queueFrames = queueMemory / smallFrame // as a frame costs no less
 )
 
@@ -40,8 +40,9 @@ type share struct{ held int } // bytes; guarded by the queue's mu
 
 // A queue holds frames for one guest, in order. It never makes who puts wait, and no
 // source may hold more than what is still free (Choudhury and Hahne, Dynamic Queue Length
-// Thresholds for Shared-Memory Packet Switches, 1998): a source alone gets half of the
-// memory, n that flood leave one part in n+1, so that whoever comes then finds room.
+// Thresholds for Shared-Memory Packet Switches, 1998). One that floods gets half of the
+// memory, and n of them at most n parts in n+1 while the guest takes frames: so who comes
+// then finds room.
 type queue struct {
 	mu      sync.Mutex
 	filled  sync.Cond // of mu; for take
