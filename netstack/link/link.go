@@ -14,6 +14,17 @@ const (
 	MaxFrame  = HeaderLen + MaxMTU
 )
 
+// batchSize is the BatchSize of the kinds here: with more frames each costs no less
+// (BenchmarkStream), and a reader has a buffer of MaxFrame for each.
+const batchSize = 64
+
+// Config says where a guest comes to the gateway.
+type Config struct {
+	Path  string // of a unix socket; at most 107 bytes
+	Dial  bool   // stream: the guest's hypervisor listens there, and the gateway comes to it
+	Guest string // dgram: the guest's own socket, where that is known before it has sent
+}
+
 // A Link carries Ethernet frames to and from one guest. It outlives the guest: while none
 // is there Read waits and Write drops. Its methods may be called from several goroutines
 // at a time, each of Read and Write from one.

@@ -46,7 +46,7 @@ func Listen(path string) (*net.UnixListener, error) {
 	return l.(*net.UnixListener), nil
 }
 
-// listenPacket is Listen for datagrams. Its file stays: see removeOwn.
+// listenPacket is Listen for datagrams. Close does not take its file away.
 func listenPacket(path string) (*net.UnixConn, error) {
 	if err := makeWay(path); err != nil {
 		return nil, err

@@ -13,10 +13,6 @@ import (
 )
 
 const (
-	// batchSize is the number of frames of a Read: with more of them each frame costs no
-	// less (BenchmarkStream), and a reader has a buffer of MaxFrame for each.
-	batchSize = 64
-
 	// stagedSize is what Write copies together for one system call. The kernel takes
 	// 208 KiB into a unix socket unless it was set up otherwise (net.core.wmem_default),
 	// and the longest frame has to fit.
@@ -27,12 +23,6 @@ const (
 	// soon after its hypervisor is, and a port without one costs two system calls.
 	redial = 200 * time.Millisecond
 )
-
-// Config says where a guest comes to the gateway.
-type Config struct {
-	Path string // of a unix socket; at most 107 bytes
-	Dial bool   // the guest's hypervisor listens there, and the gateway comes to it
-}
 
 // A Stream is the Link to QEMU's -netdev stream on a unix socket: each frame stands
 // behind its length, 4 bytes, big endian.

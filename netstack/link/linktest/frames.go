@@ -137,7 +137,9 @@ func testBatches(t *testing.T, k Kind) {
 		if s := r.link.Status(); s.Sent != before.Sent+uint64(n) {
 			t.Errorf("%d frames: sent %d", n, s.Sent-before.Sent)
 		}
+		sent := make(chan struct{})
 		go func() {
+			defer close(sent)
 			for _, f := range frames {
 				if err := p.Send(f); err != nil {
 					t.Errorf("the guest's Send: %v", err)
@@ -147,6 +149,7 @@ func testBatches(t *testing.T, k Kind) {
 		for _, f := range frames {
 			r.expect(f)
 		}
+		within(t, "the guest's Send", func() { <-sent })
 	}
 	if now := r.link.BatchSize(); now != batch {
 		t.Errorf("BatchSize was %d and is %d", batch, now)
@@ -171,17 +174,25 @@ func testReadBorrows(t *testing.T, k Kind) {
 	for i, b := range bufs {
 		own[i] = &b[0]
 	}
-	go g.Send(numbered(1, 160))
+	const more = 100
+	next := make(chan struct{})
+	go func() {
+		_ = g.Send(numbered(1, 160))
+		<-next
+		for i := range more {
+			_ = g.Send(numbered(i, 1514))
+		}
+	}()
 	var n int
 	within(t, "Read", func() { n, err = l.Read(bufs, sizes) })
 	if n != 1 || err != nil {
 		t.Fatalf("Read: %d, %v", n, err)
 	}
 	same(t, bufs[0][:sizes[0]], numbered(1, 160))
+	close(next)
 	others, othersSizes := buffers(l.BatchSize())
-	for i := range 100 {
-		go g.Send(numbered(i, 1514))
-		within(t, "Read", func() { _, err = l.Read(others, othersSizes) })
+	for got := 0; got < more; got += n {
+		within(t, "Read", func() { n, err = l.Read(others, othersSizes) })
 		if err != nil {
 			t.Fatal(err)
 		}
