@@ -116,11 +116,11 @@ func TestAsideIsRefused(t *testing.T) {
 	g, out := hub(t, nil)
 	g.replies = newReplies()
 	g.aside = newAside(t, netip.MustParseAddrPort("127.0.0.1:1"), tls.Certificate{})
-	g.route(0, segment(tlsServer4, netip.MustParseAddrPort("10.1.0.7:40001")))
+	g.route(0, fromHost, segment(tlsServer4, netip.MustParseAddrPort("10.1.0.7:40001")))
 	if len(out.packets) != 0 || g.unroutable.Load() != 1 {
 		t.Errorf("%d packets to the device, %d unroutable", len(out.packets), g.unroutable.Load())
 	}
-	g.route(0, segment(netip.AddrPortFrom(tlsServer4.Addr(), 1883), netip.MustParseAddrPort("10.1.0.7:40001")))
+	g.route(0, fromHost, segment(netip.AddrPortFrom(tlsServer4.Addr(), 1883), netip.MustParseAddrPort("10.1.0.7:40001")))
 	if len(out.packets) != 1 {
 		t.Errorf("%d packets to the device, want the refusal of the host's own", len(out.packets))
 	}
@@ -153,7 +153,7 @@ func TestTwoPumps(t *testing.T) {
 	var pumps sync.WaitGroup
 	for range 2 {
 		port := &source{left: 2000, packet: segment(tlsServer4, netip.MustParseAddrPort("10.1.0.7:40001"))}
-		pumps.Go(func() { _ = g.pump(port) })
+		pumps.Go(func() { _ = g.pump(port, fromHost) })
 	}
 	pumps.Wait()
 	if got := len(l.queue.take(nil)); got != 4000 {

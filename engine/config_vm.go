@@ -120,12 +120,8 @@ func (c *Config) checkVM() error {
 	if err := v.check(); err != nil {
 		return fmt.Errorf("[vm]: %w", err)
 	}
-	for i := range c.Peers {
-		for _, a := range c.Peers[i].Allowed {
-			if err := v.outside(a.Prefix); err != nil {
-				return fmt.Errorf("[[peer]] %q: allowed %w", c.Peers[i].Name, err)
-			}
-		}
+	if err := c.checkGuestsNetworks(); err != nil {
+		return err
 	}
 	taken := newTakenPorts(c)
 	for i := range v.Ports {
@@ -135,6 +131,40 @@ func (c *Config) checkVM() error {
 		}
 		if err := taken.add(p); err != nil {
 			return fmt.Errorf("[[vm.port]] %q: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// checkGuestsNetworks checks that the guests' networks are nobody else's.
+func (c *Config) checkGuestsNetworks() error {
+	v := c.VM
+	for i := range c.Peers {
+		for _, a := range c.Peers[i].Allowed {
+			if err := v.outside(a.Prefix); err != nil {
+				return fmt.Errorf("[[peer]] %q: allowed %w", c.Peers[i].Name, err)
+			}
+		}
+	}
+	if c.TUN != nil {
+		for _, a := range c.TUN.Address {
+			for _, n := range v.networks() {
+				if n.Overlaps(a.Masked()) {
+					return fmt.Errorf("[vm]: the guests' network %v overlaps that of [tun]'s address %v: guests need one of their own", n, a.Prefix)
+				}
+			}
+		}
+	}
+	for _, a := range c.Address {
+		if v.guests(a.Addr()) {
+			return fmt.Errorf("address %v lies in the guests' network of [vm]: [[forward]] needs one outside", a.Addr())
+		}
+	}
+	if c.Terminate != nil {
+		for _, p := range c.Terminate.Prefixes {
+			if err := v.outside(p.Prefix); err != nil {
+				return fmt.Errorf("[terminate]: prefix %w", err)
+			}
 		}
 	}
 	return nil

@@ -66,6 +66,7 @@ func TestVMMistakes(t *testing.T) {
 		{"one dns", `["192.0.2.53", "[2001:db8::53]:5353"]`, `"192.0.2.53:5353"`, ""},
 		{"peer inside", `"10.1.0.0/16"`, `"10.7.0.128/25"`, `[[peer]] "plant-7": allowed 10.7.0.128/25 lies in the guests' network 10.7.0.0/24 of [vm]`},
 		{"peer around", `"10.1.0.0/16"`, `"10.0.0.0/8"`, ""},
+		{"network of the device", `"10.7.0.1/24"`, `"10.99.0.200/26"`, "[vm]: the guests' network 10.99.0.192/26 overlaps that of [tun]'s address 10.99.0.1/24"},
 		{"no name", `name = "meter-2"`, "", "[[vm.port]] 2: name is missing"},
 		{"name twice", `name = "meter-2"`, `name = "meter-1"`, `[[vm.port]] "meter-1": is there twice`},
 		{"name with a slash", `name = "meter-2"`, `name = "a/b"`, "expected letters, digits, -, _ and . only"},
@@ -130,6 +131,9 @@ func TestVMAlone(t *testing.T) {
 		t.Errorf("dns %s", got)
 	}
 	for _, tt := range []struct{ old, new, want string }{
+		{"listen", "address = \"10.7.0.9\"\nlisten", "address 10.7.0.9 lies in the guests' network of [vm]"},
+		{"[[peer]]", "[terminate]\nprefixes = [\"10.7.0.0/25\"]\n[[peer]]", "[terminate]: prefix 10.7.0.0/25 lies in the guests' network 10.7.0.0/24 of [vm]"},
+		{"[[peer]]", "[terminate]\nprefixes = [\"10.0.0.0/8\"]\n[[peer]]", ""},
 		{"cid = 3\n", "", "cid = 0: a vhost-user-vsock port needs the guest's, from 3 to 4294967294"},
 		{"cid = 3\n", "cid = 2\n", "cid = 2: a vhost-user-vsock port needs"},
 		{"cid = 3\n", "cid = 4294967294\n", ""},

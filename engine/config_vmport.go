@@ -104,6 +104,17 @@ func (t *takenPorts) add(p *VMPort) error {
 	return nil
 }
 
+// remove takes out a port that was added.
+func (t *takenPorts) remove(p *VMPort) {
+	delete(t.names, p.Name)
+	delete(t.paths, filepath.Clean(p.Path()))
+	delete(t.macs, p.HardwareAddr().String())
+	delete(t.cids, p.CID)
+	for _, a := range p.Addresses() {
+		delete(t.addresses, a)
+	}
+}
+
 // free returns why an address cannot be that of another guest.
 func (t *takenPorts) free(a netip.Addr) error {
 	for _, network := range t.vm.Address {
@@ -198,15 +209,16 @@ func checkPortName(name string) error {
 	return nil
 }
 
-// portFile is what a file of [vm]'s directory has: the keys of [[vm.port]] without a table.
+// portSuffix ends the name of what a file of [vm]'s directory has: the keys of [[vm.port]] without a table.
 // The name of the file, less .toml, is the port's, and need not be written.
-const portFile = ".toml"
+const portSuffix = ".toml"
 
 // maxPortFile bounds what is read of a port's file, in bytes: some keys and comments.
 const maxPortFile = 1 << 16
 
-// loadPort reads a file of the directory.
-func loadPort(path string) (p VMPort, err error) {
+// LoadPort reads a file of [vm]'s directory, as a gateway does. Relative paths in it are
+// relative to its folder.
+func LoadPort(path string) (p VMPort, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return p, err
@@ -223,9 +235,9 @@ func loadPort(path string) (p VMPort, err error) {
 	if err := dec.Decode(&p); err != nil {
 		return p, fmt.Errorf("%s: %s", path, explain(err))
 	}
-	name := strings.TrimSuffix(filepath.Base(path), portFile)
+	name := strings.TrimSuffix(filepath.Base(path), portSuffix)
 	if p.Name != "" && p.Name != name {
-		return p, fmt.Errorf("%s: name = %q: leave it away, or call the file %s", path, p.Name, p.Name+portFile)
+		return p, fmt.Errorf("%s: name = %q: leave it away, or call the file %s", path, p.Name, p.Name+portSuffix)
 	}
 	p.Name = name
 	p.resolve(filepath.Dir(path))

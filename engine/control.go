@@ -22,7 +22,8 @@ const DefaultControl = "/run/sheaf.sock"
 var ErrControl = errors.New("control socket")
 
 // The control socket speaks HTTP, to its owner only: GET /status gives a Status,
-// GET /routes the Routes; PUT and DELETE /routes take a Route.
+// GET /routes the Routes; PUT and DELETE /routes take a Route; GET /ports gives the guests'
+// ports, PUT /ports takes a VMPort and DELETE /ports one of which only the name counts.
 
 // listenControl opens the control socket. A socket left behind by a gateway
 // that is gone is removed; one that answers is not.
@@ -58,25 +59,35 @@ func (g *Gateway) controlHandler() http.Handler {
 	}
 	mux.HandleFunc("GET /status", func(w http.ResponseWriter, _ *http.Request) { answer(w, g.Status()) })
 	mux.HandleFunc("GET /routes", func(w http.ResponseWriter, _ *http.Request) { answer(w, g.inspectedRoutes()) })
-	change := func(do func(Route) error) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			var route Route
-			dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<12))
-			dec.DisallowUnknownFields()
-			err := dec.Decode(&route)
-			if err == nil {
-				err = do(route)
-			}
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusBadRequest)
-				return
-			}
-			answer(w, g.Routes())
-		}
-	}
 	mux.HandleFunc("PUT /routes", change(g.AddRoute))
 	mux.HandleFunc("DELETE /routes", change(g.DelRoute))
+	mux.HandleFunc("GET /ports", func(w http.ResponseWriter, _ *http.Request) {
+		ports, err := g.Ports()
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer(w, ports)
+	})
+	mux.HandleFunc("PUT /ports", change(g.AddPort))
+	mux.HandleFunc("DELETE /ports", change(func(p VMPort) error { return g.DelPort(p.Name) }))
 	return mux
+}
+
+// change returns what takes a request to do something with a thing, whose body is that.
+func change[T any](do func(T) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var thing T
+		dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<12))
+		dec.DisallowUnknownFields()
+		err := dec.Decode(&thing)
+		if err == nil {
+			err = do(thing)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	}
 }
 
 // A Client asks a running gateway through its control socket. A request takes 10 s at
@@ -118,6 +129,21 @@ func (c *Client) AddRoute(ctx context.Context, r Route) error {
 // DelRoute has a prefix routed to no peer any more.
 func (c *Client) DelRoute(ctx context.Context, r Route) error {
 	return c.do(ctx, http.MethodDelete, "/routes", r, nil)
+}
+
+// Ports asks for the guests' ports.
+func (c *Client) Ports(ctx context.Context) (p []PortStatus, err error) {
+	return p, c.do(ctx, http.MethodGet, "/ports", nil, &p)
+}
+
+// AddPort has a guest's port plugged in, until the gateway ends or is told to reload.
+func (c *Client) AddPort(ctx context.Context, p VMPort) error {
+	return c.do(ctx, http.MethodPut, "/ports", p, nil)
+}
+
+// DelPort has a guest's port unplugged.
+func (c *Client) DelPort(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, "/ports", VMPort{Name: name}, nil)
 }
 
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {

@@ -23,7 +23,8 @@ import (
 	"sheaf/tunnel"
 )
 
-// A Port is where IP packets come from and go to: a netstack.TUN or netstack.Stack.
+// A Port is where IP packets come from and go to: a netstack.TUN, netstack.Stack or
+// firsthop.Router.
 // One goroutine may read while others write.
 type Port interface {
 	// Read waits until there is a packet, fills bufs[i][:sizes[i]] for i < n and
@@ -58,6 +59,7 @@ type Gateway struct {
 	stack       *netstack.Stack // the port, in userspace
 	fronts      []*front        // TLS servers that the gateway is itself
 	aside       *aside          // where they are beside the device; nil without
+	guests      *guests         // virtual machines, alone or beside the port; nil without
 	router      *router
 	secrets     *secrets // of TLS connections; nil without [[tls]]
 	peers       map[string]*peer
@@ -76,6 +78,7 @@ type Gateway struct {
 	replies    *replies      // of ICMP errors; route's
 	reply      []byte        // one of them, kept for the next
 	filled     []*laneRunner // lanes that packets of this read go to; route's
+	crossing   [][]byte      // packets of this read that go to another port; route's
 
 	undelivered rate.Sometimes // bounds what the log says of packets that the port refuses
 }
@@ -130,11 +133,20 @@ func (g *Gateway) Run(ctx context.Context) error {
 		all.Go(func() { f.credentials.Watch(ctx) })
 	}
 	if g.aside != nil {
-		all.Go(func() { _ = g.pump(g.aside) }) // until it is closed
+		all.Go(func() { _ = g.pump(g.aside, fromHost) }) // until it is closed
+	}
+	from := fromHost
+	if n := g.guests; n != nil {
+		all.Go(func() { n.ports.watch(ctx) })
+		if n.beside {
+			all.Go(func() { _ = g.pump(n.router, fromGuests) }) // until it is closed
+		} else {
+			from = fromGuests
+		}
 	}
 	stop := context.AfterFunc(ctx, g.closePorts)
 	defer stop()
-	err := g.pump(g.port)
+	err := g.pump(g.port, from)
 	stopped := ctx.Err() != nil
 	cancel()
 	g.closePorts()
@@ -157,6 +169,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 func (g *Gateway) closePorts() {
 	if g.aside != nil {
 		_ = g.aside.Close()
+	}
+	if g.guests != nil {
+		_ = g.guests.router.Close()
 	}
 	_ = g.port.Close()
 }
@@ -203,6 +218,9 @@ func (g *Gateway) Describe() string {
 	}
 	if a := g.Addr(); a != nil {
 		parts = append(parts, "listening on "+a.String())
+	}
+	if g.guests != nil {
+		parts = append(parts, g.guests.describe())
 	}
 	for _, p := range g.sortedPeers() {
 		n := 0

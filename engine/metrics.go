@@ -43,10 +43,17 @@ var (
 	metricKeyLog   = metric("tls_key_log_up", "Whether a key log is there and can be read.", "path")
 	metricStray    = metric("unroutable_packets_total", "Packets for which there is no peer.")
 
-	metricTLSOpen  = metric("tls_server_connections", "Connections that are open with a TLS server that the gateway is itself.", "server")
-	metricTLS      = metric("tls_server_handshakes_total", "Handshakes of a TLS server that the gateway is itself, by what became of them: full, resumed, or why they failed.", "server", "outcome")
-	metricTLSUntil = metric("tls_server_certificate_expiry_timestamp_seconds", "When the certificate of a TLS server that the gateway is itself expires.", "server")
-	metricTLSFault = metric("tls_server_faults", "Whether files of a TLS server that the gateway is itself are not in order.", "server")
+	metricTLSOpen   = metric("tls_server_connections", "Connections that are open with a TLS server that the gateway is itself.", "server")
+	metricTLS       = metric("tls_server_handshakes_total", "Handshakes of a TLS server that the gateway is itself, by what became of them: full, resumed, or why they failed.", "server", "outcome")
+	metricTLSUntil  = metric("tls_server_certificate_expiry_timestamp_seconds", "When the certificate of a TLS server that the gateway is itself expires.", "server")
+	metricPortUp    = metric("port_up", "Whether a guest is at the port, and its NIC is ready.", "port")
+	metricPortConn  = metric("port_connects_total", "Times that a guest came to the port.", "port")
+	metricPortFrame = metric("port_frames_total", "Frames between guest and gateway, by direction (received, sent).", "port", "direction")
+	metricPortPass  = metric("port_packets_total", "IP packets of the guest that went on (received), and to it (sent).", "port", "direction")
+	metricPortLost  = metric("port_lost_total", "What went no further at the port, by reason.", "port", "reason")
+	metricPortFault = metric("port_faults", "Files of ports, and their directory, that are not in order.")
+	metricSpoofed   = metric("guest_spoofed_packets_total", "Packets from elsewhere with an address of a guest.")
+	metricTLSFault  = metric("tls_server_faults", "Whether files of a TLS server that the gateway is itself are not in order.", "server")
 )
 
 func metric(name, help string, labels ...string) *prometheus.Desc {
@@ -85,6 +92,9 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 	if s.Secrets != nil {
 		c.secrets(count, state, s.Secrets)
+	}
+	if s.Guests != nil {
+		c.guests(count, state, out, s.Guests)
 	}
 	out <- prometheus.MustNewConstMetric(metricFaults, prometheus.GaugeValue, float64(len(s.Faults)))
 	for _, p := range s.Peers {
@@ -158,6 +168,24 @@ func (collector) stack(count func(d *prometheus.Desc, v float64, labels ...strin
 		count(metricOpened, float64(e.Opened), end, "opened")
 		count(metricOpened, float64(e.Refused), end, "refused")
 		count(metricOpened, float64(e.Failed), end, "failed")
+	}
+}
+
+// guests gives the counters of guests' ports.
+func (collector) guests(count func(d *prometheus.Desc, v float64, labels ...string), state func(d *prometheus.Desc, up bool, labels ...string), out chan<- prometheus.Metric, s *GuestsStatus) {
+	out <- prometheus.MustNewConstMetric(metricPortFault, prometheus.GaugeValue, float64(len(s.Faults)))
+	count(metricSpoofed, float64(s.Spoofed))
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		state(metricPortUp, p.Link.Up, p.Name)
+		count(metricPortConn, float64(p.Link.Connects), p.Name)
+		count(metricPortFrame, float64(p.Link.Received), p.Name, "received")
+		count(metricPortFrame, float64(p.Link.Sent), p.Name, "sent")
+		count(metricPortPass, float64(p.Counters.Passed), p.Name, "received")
+		count(metricPortPass, float64(p.Counters.Sent), p.Name, "sent")
+		for reason, n := range p.Losses() {
+			count(metricPortLost, float64(n), p.Name, reason)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // deliver on the way from it.
 
 // pump reads a port until it fails.
-func (g *Gateway) pump(port Port) error {
+func (g *Gateway) pump(port Port, from ingress) error {
 	n := port.BatchSize()
 	bufs, sizes, packets := make([][]byte, n), make([]int, n), make([][]byte, 0, n)
 	for i := range bufs {
@@ -26,7 +27,7 @@ func (g *Gateway) pump(port Port) error {
 			packets = append(packets, bufs[i][:sizes[i]])
 		}
 		g.in.Lock()
-		g.route(time.Since(g.since), packets...)
+		g.route(time.Since(g.since), from, packets...)
 		g.in.Unlock()
 		if err != nil {
 			return fmt.Errorf("read packets: %w", err)
@@ -35,10 +36,11 @@ func (g *Gateway) pump(port Port) error {
 }
 
 // route queues the packets of one read, borrowed for the call, for their lanes: a
-// lane's together, so that its lock is taken and its writer woken once a read.
-func (g *Gateway) route(now time.Duration, packets ...[]byte) {
+// lane's together, so that its lock is taken and its writer woken once a read. Those that
+// stay on this host, from one of its ports to the other, go on at once.
+func (g *Gateway) route(now time.Duration, from ingress, packets ...[]byte) {
 	for _, packet := range packets {
-		l := g.laneOf(now, packet)
+		l := g.laneOf(now, from, packet)
 		if l == nil {
 			continue
 		}
@@ -52,18 +54,29 @@ func (g *Gateway) route(now time.Duration, packets ...[]byte) {
 		l.read = l.read[:0]
 	}
 	g.filled = g.filled[:0]
+	if len(g.crossing) > 0 {
+		_ = g.handOut(g.crossing) // as a router drops what a link does not take
+		g.crossing = g.crossing[:0]
+	}
 }
 
-// laneOf returns the lane that a packet goes to, or nil: what cannot be carried is
-// counted, and refused.
-func (g *Gateway) laneOf(now time.Duration, packet []byte) *laneRunner {
+// laneOf returns the lane that a packet goes to, or nil: what stays on this host is put
+// aside, and what cannot be carried is counted, and refused.
+func (g *Gateway) laneOf(now time.Duration, from ingress, packet []byte) *laneRunner {
 	var h ip.Header
 	_ = h.Parse(packet) // whatever follows the addresses is carried
 	if h.Version == 0 {
 		g.malformed.Add(1)
 		return nil
 	}
+	if from == fromHost && g.guests.spoofs(&h) {
+		return nil
+	}
 	p := g.router.to(h.Dst())
+	if g.guests.crosses(from, &h, p != nil) {
+		g.crossing = append(g.crossing, packet)
+		return nil
+	}
 	if p == nil {
 		g.unroutable.Add(1)
 		g.refuse(now, &h)
@@ -95,12 +108,16 @@ func (g *Gateway) handOut(packets [][]byte) error {
 	if g.aside != nil {
 		packets = g.aside.take(packets)
 	}
-	if len(packets) == 0 {
-		return nil
-	}
 	g.out.Lock()
 	defer g.out.Unlock()
-	return g.port.Write(packets)
+	var err error
+	if g.guests != nil && g.guests.beside {
+		packets, err = g.guests.take(packets)
+	}
+	if len(packets) == 0 {
+		return err
+	}
+	return errors.Join(err, g.port.Write(packets))
 }
 
 // deliver hands out packets that a peer sent, if it may send them.
@@ -110,7 +127,7 @@ func (g *Gateway) deliver(p *peer, packets [][]byte) {
 	keep := packets[:0]
 	for _, b := range packets {
 		_ = h.Parse(b)
-		if h.Version == 0 || !allowed.Contains(h.Src()) && !g.router.reports(p, b) {
+		if h.Version == 0 || !allowed.Contains(h.Src()) && !g.router.reports(p, b) || g.guests.spoofs(&h) {
 			p.refused.Add(1)
 			continue
 		}

@@ -51,7 +51,7 @@ func TestReadIsSortedByLane(t *testing.T) {
 			want[k] = append(want[k], number)
 			number++
 		}
-		g.route(0, packets...)
+		g.route(0, fromHost, packets...)
 		for k, way := range ways {
 			if way.lane == nil {
 				continue
@@ -82,7 +82,7 @@ func TestRouteDoesNotAllocate(t *testing.T) {
 	packets := [][]byte{syn(1), syn(2), syn(3)}
 	var batch []packet
 	if n := testing.AllocsPerRun(100, func() {
-		g.route(0, packets...)
+		g.route(0, fromHost, packets...)
 		batch = l.queue.take(batch)
 		l.queue.recycle(batch)
 	}); n > 0 {

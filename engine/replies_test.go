@@ -100,11 +100,11 @@ func TestRefuse(t *testing.T) {
 	g, out := hub(t, nil)
 	g.replies = newReplies()
 	for range 20 {
-		g.route(time.Second, syn(1))
+		g.route(time.Second, fromHost, syn(1))
 	}
-	g.route(time.Second, icmpError4())
-	g.route(time.Second, syn(1)[:19])
-	g.route(time.Second, nil)
+	g.route(time.Second, fromHost, icmpError4())
+	g.route(time.Second, fromHost, syn(1)[:19])
+	g.route(time.Second, fromHost, nil)
 	if got := g.deviceLosses(); got.Malformed != 2 || got.Reasons()["malformed"] != 2 {
 		t.Errorf("%+v", got)
 	}

@@ -12,7 +12,9 @@ import (
 // end with its run. Hosts learn of it by what they send next, and one that only
 // listens may take minutes to do so. This end knows at the next handshake: another
 // instance than before is another run. It then says to each of its hosts, or to
-// its own stack, what the peer would have said.
+// its own stack, what the peer would have said. A peer that has guests beside its stack
+// does not call itself that end: connections of guests outlive its run, and one word
+// stands for all of them.
 
 // maxStreams bounds the connections that a lane remembers beyond an epoch, at about 60
 // bytes each; further ones find out by what they send. Chosen, not measured: six times

@@ -24,6 +24,10 @@ func (g *Gateway) AddRoute(r Route) error {
 		return fmt.Errorf("no peer %q; there are %s", r.Peer, strings.Join(g.peerNames(), ", "))
 	case !r.Prefix.IsValid() || r.Prefix != r.Prefix.Masked():
 		return fmt.Errorf("%v is no prefix like 10.2.0.0/24", r.Prefix)
+	case g.guests != nil:
+		if err := g.guests.vm.outside(r.Prefix); err != nil {
+			return err
+		}
 	}
 	table := g.router.table.Load()
 	if other, ok := table.Get(r.Prefix); ok {
@@ -70,9 +74,10 @@ func (g *Gateway) Routes() []Route {
 	return routes
 }
 
-// Reload makes the routes those of another configuration, without touching a
-// lane. Nothing else can change while a gateway runs: where the configurations
-// differ in their peers, nothing is done and the error says so.
+// Reload makes the routes and guests' ports those of another configuration, without
+// touching a lane, or a port that stays. Nothing else can change while a gateway runs:
+// where the configurations differ in their peers, or one has guests and the other has not,
+// nothing is done and the error says so.
 func (g *Gateway) Reload(cfg *Config) error {
 	want := make(map[netip.Prefix]string)
 	for _, p := range cfg.Peers {
@@ -86,7 +91,13 @@ func (g *Gateway) Reload(cfg *Config) error {
 	if len(cfg.Peers) != len(g.peers) {
 		return fmt.Errorf("%w: a [[peer]] is gone: restart the gateway to add or remove peers", ErrConfig)
 	}
+	if (cfg.VM == nil) != (g.guests == nil) {
+		return fmt.Errorf("%w: [vm] is new, or gone: restart the gateway to add or remove it", ErrConfig)
+	}
 	var all error
+	if g.guests != nil {
+		all = g.guests.ports.reload(cfg.VM.Ports)
+	}
 	for _, r := range g.Routes() {
 		if want[r.Prefix] != r.Peer {
 			all = errors.Join(all, g.DelRoute(r))

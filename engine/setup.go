@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -121,7 +122,8 @@ func (g *Gateway) openTunnel(key tunnel.Key) (err error) {
 	return nil
 }
 
-// openPort opens the device or the userspace stack.
+// openPort opens the device or the userspace stack, or, where it is alone, the router of
+// guests.
 func (g *Gateway) openPort() (err error) {
 	c := g.cfg
 	if c.TUN != nil {
@@ -134,13 +136,19 @@ func (g *Gateway) openPort() (err error) {
 		}
 		g.port = g.device
 		g.closers = append(g.closers, g.device.Close)
-		return g.openAside()
+		return errors.Join(g.openAside(), g.openGuests())
+	}
+	if len(c.Forward) == 0 && c.Terminate == nil {
+		return g.openGuests()
 	}
 	if g.stack, err = netstack.NewStack(netstack.StackConfig{Addresses: c.Address.list()}); err != nil {
 		return err
 	}
 	g.port = g.stack
 	g.closers = append(g.closers, g.stack.Close)
+	if err := g.openGuests(); err != nil {
+		return err
+	}
 	if err := g.terminate(c.Terminate); err != nil {
 		return err
 	}
@@ -248,7 +256,7 @@ func (g *Gateway) newLane(p *peer, class tunnel.Class, cfg aggregate.Config, hol
 		queue:     newQueue(limit, g.cfg.Queue.Time.or(defaultQueueTime)),
 		blackHole: hole,
 		log:       g.log,
-		self:      ownHello(g.instance, g.stack != nil),
+		self:      ownHello(g.instance, g.stack != nil && g.guests == nil),
 	}
 	if g.stack != nil {
 		l.opened = g.stack.Retry

@@ -34,6 +34,8 @@ type Status struct {
 
 	TLSServers []TLSServerStatus `json:"tls_servers,omitempty"` // that the gateway is itself
 
+	Guests *GuestsStatus `json:"guests,omitempty"` // of virtual machines, where there is a [vm]
+
 	Peers []PeerStatus `json:"peers"`
 }
 
@@ -166,7 +168,7 @@ func (g *Gateway) Status() Status {
 	s := Status{
 		Fingerprint: g.fingerprint.String(), Since: g.since, Uptime: time.Since(g.since),
 		Unroutable: g.unroutable.Load(), Losses: g.deviceLosses(), Strangers: g.tunnel.Refused(),
-		Secrets: g.secrets.status(),
+		Secrets: g.secrets.status(), Guests: g.guests.status(),
 	}
 	if g.device != nil {
 		s.Device, s.Joined = g.device.Name(), g.device.Stats().Joined

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"sheaf/netstack/firsthop"
+	"sheaf/netstack/link"
+	"sheaf/netstack/vhostuser"
+)
+
+// An end is where a guest's NIC or vsock device ends in the gateway.
+type end interface {
+	status() link.Status // its counters are those of this end
+	close() error
+}
+
+// A nic is an end behind the router, which owns the link.
+type nic struct {
+	name   string
+	router *firsthop.Router
+	link   link.Link
+}
+
+func (n *nic) status() link.Status { return n.link.Status() }
+
+// close takes the NIC out of the router, which may have ended, and closed it.
+func (n *nic) close() error {
+	if err := n.router.Unplug(n.name); err != nil && !errors.Is(err, firsthop.ErrUnknown) {
+		return err
+	}
+	return nil
+}
+
+// An opener opens the ends of ports.
+type opener struct {
+	mtu int // of NICs; 0 for the default
+	log *slog.Logger
+}
+
+// open opens the end of a port, behind the router where it is a NIC.
+func (o *opener) open(p *VMPort, router *firsthop.Router) (end, error) {
+	l, err := o.link(p)
+	if err != nil {
+		return nil, err
+	}
+	if err := router.Plug(p.Name, l, firsthop.PortConfig{MAC: p.HardwareAddr(), Addresses: p.Addresses()}); err != nil {
+		return nil, err
+	}
+	return &nic{p.Name, router, l}, nil
+}
+
+// link opens the link of a port with a NIC.
+func (o *opener) link(p *VMPort) (link.Link, error) {
+	switch kind := p.Kind(); kind {
+	case KindVhostUser:
+		return vhostuser.OpenNIC(vhostuser.NICConfig{Path: p.Path(), Dial: p.Dial, MAC: p.HardwareAddr(), MTU: o.mtu, Log: o.log})
+	case KindStream:
+		return link.OpenStream(link.Config{Path: p.Path(), Dial: p.Dial})
+	default:
+		return nil, fmt.Errorf("%s is no kind of port", kind)
+	}
+}
