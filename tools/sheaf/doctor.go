@@ -78,6 +78,7 @@ func (d *doctor) run(ctx context.Context) error {
 		d.checkTLS()
 		d.checkEnds(ctx)
 		d.checkTLSServers(ctx)
+		d.checkGuests()
 		d.checkPeers(ctx)
 	}
 	if ctx.Err() != nil {

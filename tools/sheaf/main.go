@@ -5,6 +5,7 @@
 //	sheaf down                     remove the routes that a gateway leaves behind
 //	sheaf status                   peers, lanes and savings of a running gateway
 //	sheaf route list|add|del       pub-sub subnets of a running gateway
+//	sheaf port list|add|del        virtual machines of a running gateway
 //	sheaf doctor                   what keeps a gateway from working; how to mend it
 //	sheaf keygen FILE              make a gateway's key
 //	sheaf replay capture.pcap      what it would save on this traffic
@@ -73,7 +74,7 @@ the original packets out again at the other end, byte for byte.`,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, err) })
-	root.AddCommand(newUp(), newDown(), newStatus(), newRoute(), newDoctor(), newKeygen(), newReplay(), newDemo())
+	root.AddCommand(newUp(), newDown(), newStatus(), newRoute(), newPort(), newDoctor(), newKeygen(), newReplay(), newDemo())
 	return root
 }
 

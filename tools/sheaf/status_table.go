@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +42,7 @@ func writeStatus(w io.Writer, s, before *engine.Status, events int) {
 		fmt.Fprintf(w, "  broken on this host: %s\n", printable(f))
 	}
 	now := s.Since.Add(s.Uptime)
+	writeGuests(w, s, now)
 	writePeers(w, s, now)
 	for i := range s.Peers {
 		p := &s.Peers[i]
@@ -68,22 +68,6 @@ func writeStack(w io.Writer, s *netstack.StackStats) {
 	}
 	if s.Stray+s.Dropped > 0 {
 		fmt.Fprintf(w, "  lost at the stack: %d stray, %d dropped\n", s.Stray, s.Dropped)
-	}
-}
-
-// writeTLSServer writes about a TLS server that the gateway is itself.
-func writeTLSServer(w io.Writer, s *engine.TLSServerStatus) {
-	fmt.Fprintf(w, "  TLS server %s in front of %s: %d open, %d opened, %d of them resumed, certificate until %s\n",
-		printable(strings.Join(s.Servers, ", ")), printable(s.To), s.Stats.Active, s.Stats.Opened, s.Stats.Resumed, s.Until.UTC().Format(time.DateTime))
-	var failed []string
-	for _, why := range slices.Sorted(maps.Keys(s.Failed)) {
-		failed = append(failed, fmt.Sprintf("%s %d", printable(why), s.Failed[why]))
-	}
-	if len(failed) > 0 {
-		fmt.Fprintf(w, "    handshakes failed because of: %s\n", strings.Join(failed, ", "))
-	}
-	if s.Fault != "" {
-		fmt.Fprintf(w, "    not in order: %s\n", oneLine(s.Fault))
 	}
 }
 

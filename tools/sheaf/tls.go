@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"sheaf/engine"
 	"sheaf/engine/aggregate/seal"
@@ -119,5 +121,21 @@ func writeKeys(w io.Writer, s *engine.Status) {
 			state += ", grew " + lasting(s.Since.Add(s.Uptime).Sub(f.Grew)) + " ago"
 		}
 		fmt.Fprintf(w, "  key log %s: %s\n", printable(f.Path), state)
+	}
+}
+
+// writeTLSServer writes about a TLS server that the gateway is itself.
+func writeTLSServer(w io.Writer, s *engine.TLSServerStatus) {
+	fmt.Fprintf(w, "  TLS server %s in front of %s: %d open, %d opened, %d of them resumed, certificate until %s\n",
+		printable(strings.Join(s.Servers, ", ")), printable(s.To), s.Stats.Active, s.Stats.Opened, s.Stats.Resumed, s.Until.UTC().Format(time.DateTime))
+	var failed []string
+	for _, why := range slices.Sorted(maps.Keys(s.Failed)) {
+		failed = append(failed, fmt.Sprintf("%s %d", printable(why), s.Failed[why]))
+	}
+	if len(failed) > 0 {
+		fmt.Fprintf(w, "    handshakes failed because of: %s\n", strings.Join(failed, ", "))
+	}
+	if s.Fault != "" {
+		fmt.Fprintf(w, "    not in order: %s\n", oneLine(s.Fault))
 	}
 }

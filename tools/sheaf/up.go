@@ -53,11 +53,7 @@ not be brought up, or had to end.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
-				cfg, err := loadConfig(path)
-				if err == nil {
-					_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is in order: %s\n", path, count(uint64(len(cfg.Peers)), "peer"))
-				}
-				return err
+				return checkOnly(path, cmd.OutOrStdout())
 			}
 			if refuse {
 				return refuseOnly(path, cmd.OutOrStdout())
@@ -73,6 +69,24 @@ not be brought up, or had to end.`,
 	cmd.Flags().BoolVar(&refuse, "refuse", false, "only refuse packets to what lies behind peers, as while no gateway runs; for boot")
 	cmd.MarkFlagsMutuallyExclusive("check", "refuse")
 	return cmd
+}
+
+// checkOnly reads the configuration, and the files of guests' ports that it names.
+func checkOnly(path string, stdout io.Writer) error {
+	cfg, err := loadConfig(path)
+	if err != nil {
+		return err
+	}
+	what := count(uint64(len(cfg.Peers)), "peer")
+	if cfg.VM != nil {
+		ports, faults := engine.InspectPorts(cfg)
+		if len(faults) > 0 {
+			return faults[0]
+		}
+		what += ", " + count(uint64(len(ports)), "guest")
+	}
+	_, err = fmt.Fprintf(stdout, "%s is in order: %s\n", path, what)
+	return err
 }
 
 // refuseOnly adds the routes that refuse packets, and nothing else.
