@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"sheaf/engine/aggregate"
@@ -23,6 +24,8 @@ type Config struct {
 	Overhead int
 	// Broker, where valid, is which end of a conversation is the broker's.
 	Broker Endpoint
+	// Names are those of guests by their addresses, of which the Report tells by name.
+	Names map[netip.Addr]string
 	// Compare asks for Rivals in the Report.
 	Compare bool
 	// Rebuilt, where not nil, gets every rebuilt packet, borrowed for the call,
@@ -136,6 +139,7 @@ func New(cfg Config) (*Replay, error) {
 	}
 	r := &Replay{cfg: cfg, skips: make(map[string]uint64)}
 	r.sides = newSides(cfg.Lane.Registry, cfg.Broker)
+	r.sides.guests = newGuests(cfg.Names)
 	for i := range r.ends {
 		lane := cfg.Lane
 		if cfg.Secrets != nil {
@@ -235,10 +239,12 @@ func (r *Replay) flush(dir Direction, why aggregate.Reason) error {
 	packets, n, err := r.ends[1-dir].Expander.Expand(w.frame)
 	r.Decode += time.Since(middle)
 	r.Encode += middle.Sub(start)
+	onLink := len(w.frame) + carriers(len(w.frame))*r.cfg.Overhead
 	w.Frames++
 	w.BytesFrames += uint64(len(w.frame))
 	w.CarrierPackets += uint64(carriers(len(w.frame)))
-	w.BytesWire += uint64(len(w.frame) + carriers(len(w.frame))*r.cfg.Overhead)
+	w.BytesWire += uint64(onLink)
+	r.sides.guests.count(&w.ledger, len(w.frame), onLink)
 	if err == nil && n != len(w.frame) {
 		err = fmt.Errorf("%d of its %d bytes were left over", len(w.frame)-n, len(w.frame))
 	}

@@ -30,6 +30,7 @@ type Report struct {
 	FlushReasons map[string]uint64          `json:"flush_reasons"`
 	Similarity   map[string]uint64          `json:"similarity"` // by what spans found something to be compared with
 	Where        map[string]Share           `json:"where"`
+	Guests       []GuestReport              `json:"guests,omitempty"`  // most bytes first, where some have names
 	Secrets      *SecretsReport             `json:"secrets,omitempty"` // of TLS, where there were any
 	Contexts     uint64                     `json:"contexts"`          // announced
 	Verbatim     uint64                     `json:"verbatim"`          // packets carried as they are
@@ -124,6 +125,7 @@ func (r *Replay) Report(file string, err error) *Report {
 	p.Seconds = round(r.last.Seconds(), 6)
 	p.NoBroker = r.cfg.Broker.Addr.IsValid() && !r.sides.met
 	p.OddPorts = r.sides.oddPorts()
+	p.Guests = r.sides.guests.report()
 	p.Known = r.registry().Names()[1:] // without opaque
 	for reason, n := range r.skips {
 		p.Skipped += n

@@ -56,6 +56,7 @@ type sides struct {
 	servers map[netip.AddrPort]bool       // of the flows over TCP, where the broker is
 	hosts   map[parsers.FlowKey]Direction // by addresses alone: what a flow without ports goes by
 	unknown map[service]uint64            // bytes of conversations that were forgotten, of no known protocol
+	guests  *guests                       // nil where none has a name
 }
 
 // A service is a port of a conversation's broker side.
@@ -69,6 +70,7 @@ type conversation struct {
 	service    service
 	bytes      uint64 // of IP packets, until they were counted as of the service
 	recognised bool   // a protocol was, in one of the flows
+	guests     []int  // which of the guests are its ends
 }
 
 // A flow is what is remembered of one.
@@ -139,7 +141,7 @@ func (s *sides) meet(packet []byte, key parsers.FlowKey) *flow {
 	if key.Proto == ip.TCP {
 		s.servers[server] = true
 	}
-	c := &conversation{service: service{key.Proto, server.Port()}}
+	c := &conversation{service: service{key.Proto, server.Port()}, guests: s.guests.of(&key)}
 	f := &flow{key: key, dir: dir, of: c}
 	s.flows[key] = f
 	if reverse != key { // as that of a host that talks to itself

@@ -40,6 +40,7 @@ type replayOptions struct {
 	similarity             []string
 	compress               string
 	keyLogs                []string
+	guests                 []string
 }
 
 func newReplay() *cobra.Command {
@@ -65,6 +66,10 @@ on: those that a pcapng capture brings in Decryption Secrets Blocks, and those i
 key log (SSLKEYLOGFILE) that --keylog names.
 
 What a capture of all interfaces has more than once counts once.
+
+--guests has a table of the virtual machines behind a gateway, by name: how much of
+each went in and crossed the link, and shared frames with others. The bytes of a
+frame are shared out among its packets by their sizes.
 
 --compare shows what the same packets would take at the same moments: plain,
 with header compression alone (a model after ROHC, and kind to it), and in one
@@ -105,6 +110,7 @@ damaged capture; 1, one did not; 2, the command line or a file could not be used
 	f.StringVar(&o.broker, "broker", "", "which end is the broker, `ADDR[:PORT]` (default: by protocol and port)")
 	f.StringArrayVar(&o.protocols, "protocol", nil, "a port's protocol, `NAME@PORT`, such as mqtt@1884; opaque@PORT leaves its messages alone; can be given again")
 	f.StringArrayVar(&o.keyLogs, "keylog", nil, "a `FILE` with secrets of the captures' TLS connections, in NSS's format; can be given again")
+	f.StringArrayVar(&o.guests, "guests", nil, "name the guests of this gateway's configuration `FILE`, or of what \"sheaf port list --json\" printed; can be given again")
 	f.StringSliceVar(&o.similarity, "similarity", nil, "what makes messages comparable: `LIST` of event, name, length, content; or none (default: all)")
 	f.StringVar(&o.compress, "compress", "3", "zstd `LEVEL` for what is left, 1 to 22; or off")
 	return cmd

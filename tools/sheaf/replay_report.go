@@ -24,6 +24,7 @@ func writeReport(w io.Writer, p *replay.Report, events int) {
 	writeTLS(w, down.Suites, tlsRow{"up", up}, tlsRow{"down", down}) // both ends see all hellos
 	writeKinds(w, p)
 	writeEvents(w, p, events)
+	writeReplayedGuests(w, p, events)
 	if len(p.Compare) > 0 {
 		writeRivals(w, p)
 	}

@@ -48,6 +48,9 @@ func newReplayRun(o *replayOptions, files []string) (*replayRun, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Names, err = readGuests(o.guests); err != nil {
+		return nil, err
+	}
 	return &replayRun{opts: o, cfg: cfg, keyLogs: secrets}, nil
 }
 
