@@ -1,6 +1,7 @@
 package virtio_test
 
 import (
+	"errors"
 	"testing"
 
 	"sheaf/netstack/virtio"
@@ -190,11 +191,9 @@ func TestNoWakeupIsLost(t *testing.T) {
 			w := &wakeups{kick: make(chan struct{}, 1), interrupt: make(chan struct{}, 1), failed: make(chan struct{})}
 			done := make(chan error, 1)
 			go func() { done <- w.device(q, messages) }()
-			if err := w.driver(d, messages); err != nil {
-				t.Error(err)
-			}
-			if err := <-done; err != nil {
-				t.Error(err)
+			err := w.driver(d, messages)
+			if err := errors.Join(err, <-done); err != nil {
+				t.Fatalf("size %d, features %#x: %v", size, features, err)
 			}
 		}
 	}
