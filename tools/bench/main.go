@@ -10,6 +10,7 @@
 //	                                             and without the parsers
 //	speed   trace   -> schedule -> pass       -> time and allocations for a packet, beside zstd's
 //	sealing trace   -> TLS of it -> schedule -> pass -> what a TLS record costs beyond its content
+//	guests  frames  -> rings, or a socket -> time and allocations for a frame, each way
 //	flows   capgen  -> schedule -> pass       -> time for a packet and memory for a flow, by flows
 //
 // Times are taken once a frame and not once a packet. So a first pass finds out
@@ -24,7 +25,7 @@
 // Every pass begins with new lanes, warms up, and counts only then. Several
 // passes give a median and a minimum; the machine's other work is in the median. Sealing,
 // whose result is a small difference, counts the processor's time instead.
-// Speed, sealing and flows run with GOMAXPROCS(1) on one locked thread, so the collection
+// Speed, sealing, guests and flows run with GOMAXPROCS(1) on one locked thread, so the collection
 // of garbage counts too.
 //
 // The sizes that README shows are those of the captures in testdata, which are the
@@ -42,6 +43,8 @@
 //     times are sums over both ends, divided by the packets of both directions.
 //   - The handshakes of sealing are no more than what the core looks at: nothing is
 //     signed, and certificates are zeros.
+//   - A stream leads to the guest's hypervisor, whose own rings to the guest are not in
+//     its times; and what is sent to a guest is read by it in one go.
 //   - The zstd of the speed table is klauspost's SpeedDefault, in Go like sheaf;
 //     the reference in C is faster.
 package main
@@ -99,7 +102,7 @@ type options struct {
 }
 
 // sections are what can be measured, in order.
-var sections = []string{"sizes", "speed", "sealing", "flows"}
+var sections = []string{"sizes", "speed", "sealing", "guests", "flows"}
 
 func run(args []string, stdout, stderr io.Writer) error {
 	o, err := parse(args, stderr)
@@ -188,6 +191,7 @@ type Result struct {
 	Real     []Size    `json:"real_sizes,omitempty"` // of real brokers' captures
 	Speed    []Speed   `json:"speed,omitempty"`      // the first has targets
 	Sealing  []Sealing `json:"sealing,omitempty"`
+	Guests   []Guest   `json:"guests,omitempty"` // the first has targets
 	Flows    []Flows   `json:"flows,omitempty"`
 }
 
@@ -227,6 +231,12 @@ func measure(o options, w io.Writer) (*Result, error) {
 			return nil, err
 		}
 		sealingTable(r.Sealing).write(w)
+	}
+	if slices.Contains(o.only, "guests") {
+		if r.Guests, err = measureGuests(o); err != nil {
+			return nil, err
+		}
+		guestTable(r.Guests).write(w)
 	}
 	var heap func() error
 	if o.memProfile != "" {
@@ -284,6 +294,8 @@ func conclude(r *Result, check bool, w io.Writer) error {
 		hard, soft = append(hard, h...), append(soft, s...)
 	}
 	h, s := missedSealing(r.Sealing)
+	hard, soft = append(hard, h...), append(soft, s...)
+	h, s = missedGuests(r.Guests)
 	hard, soft = append(hard, h...), append(soft, s...)
 	h, s = missedFlows(r.Flows)
 	hard, soft = append(hard, h...), append(soft, s...)
