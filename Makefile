@@ -7,13 +7,16 @@ PACKAGES  := ./...
 BEFORE    ?= HEAD
 PRELOAD   ?= bin/libsheafkeylog.so
 
-.PHONY: help build preload test race lint fuzz bench frames mutants demo e2e captures recorded
+.PHONY: help build passt preload test race lint fuzz bench frames mutants demo e2e captures recorded
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 build: ## build bin/sheaf
 	$(GO) build -trimpath -o bin/sheaf ./tools/sheaf
+
+passt: ## build bin/passt, which QEMU's -netdev passt starts in passt's place; docs/vm.md
+	$(GO) build -trimpath -o bin/passt ./tools/passt
 
 preload: ## build bin/libsheafkeylog.so, which has programs with OpenSSL write a key log; docs/tls.md
 	@mkdir -p $(dir $(PRELOAD))

@@ -291,4 +291,4 @@ func (d *Dgram) Close() error {
 	return d.conn.Close()
 }
 
-func (d *Dgram) ended() error { return fmt.Errorf("dgram:%s: %w", d.config.Path, os.ErrClosed) }
+func (d *Dgram) ended() error { return fmt.Errorf("%s: %w", d.config.Path, os.ErrClosed) }

@@ -39,6 +39,7 @@ type Stream struct {
 	tally
 	config   Config
 	listener *net.UnixListener // nil: dials
+	handed   bool              // who connects hands a guest over
 	done     chan struct{}     // closed by Close
 	in       *splitter         // Read's own
 	dialed   time.Time         // Read's own: when it dialed last
@@ -46,6 +47,7 @@ type Stream struct {
 
 	mu     sync.Mutex    // guards what follows
 	guest  *net.UnixConn // that Read reads from; nil: nobody is there
+	helper *net.UnixConn // who handed guest over, and lives as long
 	taking bool          // guest takes frames
 	closed bool
 }
@@ -121,8 +123,13 @@ func (s *Stream) meet() (*net.UnixConn, error) {
 		case guest != nil:
 			return guest, nil
 		}
-		if guest, err := s.connect(); err == nil {
-			s.welcome(guest)
+		guest, err := s.connect()
+		var helper *net.UnixConn
+		if err == nil && s.handed {
+			guest, helper, err = takeOver(guest)
+		}
+		if err == nil {
+			s.welcome(guest, helper)
 		}
 	}
 }
@@ -158,27 +165,36 @@ func (s *Stream) pause(d time.Duration) {
 }
 
 // welcome makes guest the one that is there.
-func (s *Stream) welcome(guest *net.UnixConn) {
+func (s *Stream) welcome(guest, helper *net.UnixConn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		guest.Close()
+		hangUp(guest, helper)
 		return
 	}
-	s.guest, s.taking = guest, true
+	s.guest, s.helper, s.taking = guest, helper, true
 	s.up()
+}
+
+// hangUp closes connections that are there.
+func hangUp(connections ...*net.UnixConn) {
+	for _, c := range connections {
+		if c != nil {
+			c.Close()
+		}
+	}
 }
 
 // part ends the connection to guest, of which nothing more is to be read.
 func (s *Stream) part(guest *net.UnixConn, fault error) {
 	s.in.reset()
-	guest.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return
 	}
-	s.guest, s.taking = nil, false
+	hangUp(guest, s.helper)
+	s.guest, s.helper, s.taking = nil, nil, false
 	if fault != nil {
 		s.down(fault.Error())
 	} else {
@@ -267,21 +283,19 @@ func (s *Stream) refused(guest *net.UnixConn) {
 // Close implements Link.
 func (s *Stream) Close() error {
 	s.mu.Lock()
-	guest, closed := s.guest, s.closed
-	s.guest, s.taking, s.closed = nil, false, true
+	guest, helper, closed := s.guest, s.helper, s.closed
+	s.guest, s.helper, s.taking, s.closed = nil, nil, false, true
 	s.mu.Unlock()
 	if closed {
 		return nil
 	}
 	close(s.done)
 	s.down("")
-	if guest != nil {
-		guest.Close()
-	}
+	hangUp(guest, helper)
 	if s.listener == nil {
 		return nil
 	}
 	return s.listener.Close()
 }
 
-func (s *Stream) ended() error { return fmt.Errorf("stream:%s: %w", s.config.Path, os.ErrClosed) }
+func (s *Stream) ended() error { return fmt.Errorf("%s: %w", s.config.Path, os.ErrClosed) }
