@@ -97,15 +97,16 @@ func (b *Backend) run() {
 		if err == nil {
 			err = b.serve(conn)
 		}
+		wait := time.Duration(0)
 		if err == nil {
 			pause = minPause
-			continue
+		} else {
+			wait, pause = pause, min(2*pause, maxPause)
 		}
 		select {
 		case <-b.closing:
 			return
-		case <-time.After(pause):
-			pause = min(2*pause, maxPause)
+		case <-time.After(wait):
 		}
 	}
 }
@@ -119,15 +120,15 @@ func (b *Backend) connect() (*net.UnixConn, error) {
 }
 
 // serve serves one front end. The error is nil if it went by itself, after the device ran.
-func (b *Backend) serve(conn *net.UnixConn) error {
-	defer conn.Close()
-	if !b.keep(conn) {
-		return os.ErrClosed
-	}
-	defer b.keep(nil)
+func (b *Backend) serve(conn *net.UnixConn) (err error) {
 	connects := b.Status().Connects
-	b.log.Debug("front end connected")
-	err := newFront(b.device, b).serve(newSocket(conn), b.refused)
+	if err = b.keep(conn); err == nil {
+		b.log.Debug("front end connected")
+		err = newFront(b.device, b).serve(newSocket(conn), b.refused)
+	}
+	b.keep(nil)
+	conn.Close()
+	b.up(false) // now that nothing of it is left
 	if v := (*violation)(nil); errors.As(err, &v) {
 		b.fault(fmt.Errorf("the front end: %w", v))
 		return err
@@ -149,16 +150,16 @@ func (b *Backend) refused(err error) {
 	b.log.Warn("refused to the front end", "error", err)
 }
 
-// keep makes conn the one that Close closes. It is false after Close.
-func (b *Backend) keep(conn *net.UnixConn) bool {
+// keep makes conn the one that Close closes. The error is os.ErrClosed after Close.
+func (b *Backend) keep(conn *net.UnixConn) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.conn = conn
 	select {
 	case <-b.closing:
-		return false
+		return os.ErrClosed
 	default:
-		return true
+		return nil
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -145,11 +146,11 @@ func (n *NIC) ring(number int, wait bool) (r *Ring, merge bool, err error) {
 	return n.rings[number], n.merge, nil
 }
 
-// over forgets the guest whose transmit ring this is: its Stop is under way.
+// over forgets the guest that one of these rings is of: its Stop is under way.
 func (n *NIC) over(ring *Ring) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.rings != nil && n.rings[transmitQueue] == ring {
+	if slices.Contains(n.rings, ring) {
 		n.rings = nil
 	}
 }
@@ -211,6 +212,7 @@ func (r *reader) takeAll(q *virtio.Queue) error {
 // Write is of link.Link. A frame that is longer than the driver's buffers, all of a ring if
 // they are mergeable, is dropped.
 func (n *NIC) Write(frames [][]byte) error {
+send:
 	for len(frames) > 0 {
 		ring, merge, err := n.ring(receiveQueue, false)
 		if err != nil {
@@ -229,8 +231,11 @@ func (n *NIC) Write(frames [][]byte) error {
 		if err == nil && w.n == 0 {
 			err = ring.Wait()
 		}
-		if err != nil {
-			break
+		switch {
+		case errors.Is(err, ErrStopped):
+			n.over(ring)
+		case err != nil:
+			break send
 		}
 	}
 	n.dropped.Add(uint64(len(frames)))

@@ -39,7 +39,7 @@ func (f *front) setMemory(m *message) error {
 	queues := make([]*virtio.Queue, len(f.rings))
 	for i := range f.rings {
 		if queues[i], err = f.queue(&f.rings[i]); err != nil {
-			f.end() // before its memory goes
+			f.down() // before its memory goes
 			return fmt.Errorf("ring %d, which runs: %w", i, err)
 		}
 	}
@@ -179,7 +179,7 @@ func (f *front) getBase(payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.end()
+	f.down()
 	v.stop()
 	return appendState(nil, index, uint32(v.base)), nil
 }
@@ -193,7 +193,7 @@ func (v *vring) stop() {
 
 // stopAll is for RESET_OWNER, by which Cloud Hypervisor resets a device.
 func (f *front) stopAll() {
-	f.end()
+	f.down()
 	for i := range f.rings {
 		f.rings[i].stop()
 	}
@@ -269,12 +269,17 @@ func (f *front) end() {
 		v.ring = nil
 	}
 	f.device.Stop()
+}
+
+// down is end, and tells of it.
+func (f *front) down() {
+	f.end()
 	f.events.up(false)
 }
 
 // breakDown stops the device for a fault of the guest, until all rings are started anew.
 func (f *front) breakDown(err error) {
-	f.end()
+	f.down()
 	for i := range f.rings {
 		f.rings[i].broken = true
 		if e := f.rings[i].err; e != nil {
@@ -295,7 +300,8 @@ func (f *front) watch() {
 	}
 }
 
-// close ends everything that the connection brought. The rings are over before faults are.
+// close ends everything that the connection brought, and does not tell of it: the
+// connection itself is left. The rings are over before faults are.
 func (f *front) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -60,6 +60,7 @@ type ring struct {
 	mu         sync.Mutex
 	driver     *virtiotest.Driver
 	kick, call *Eventfd
+	dead       bool // its memory is gone
 	header     [virtio.NetHeaderLen]byte
 }
 
@@ -174,8 +175,9 @@ func (g *Guest) free() error {
 				errs = append(errs, e.Close())
 			}
 		}
-		r.mu.Lock() // Send and Receive have ended
-		defer r.mu.Unlock()
+		r.mu.Lock() // no Send or Receive is under way, and none will be
+		r.dead = true
+		r.mu.Unlock()
 	}
 	if g.Memory != nil {
 		errs = append(errs, g.Memory.Close())
@@ -285,6 +287,9 @@ func (g *Guest) Send(frame []byte) error {
 	r := g.rings[Transmit]
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.dead {
+		return net.ErrClosed
+	}
 	for !r.driver.Send(r.header[:], frame) {
 		done, err := r.reap()
 		if err != nil {
@@ -332,7 +337,7 @@ func (g *Guest) Receive(buf []byte) (int, error) {
 	r := g.rings[Receive]
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for {
+	for !r.dead {
 		frame, ok, err := r.driver.ReapFrame()
 		if err != nil {
 			return 0, err
@@ -348,6 +353,7 @@ func (g *Guest) Receive(buf []byte) (int, error) {
 			return 0, err
 		}
 	}
+	return 0, net.ErrClosed
 }
 
 // Kill ends the guest as SIGKILL ends its hypervisor.
