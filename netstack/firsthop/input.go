@@ -97,7 +97,7 @@ func (p *port) packet(kind etherType, b []byte, addressed bool) []byte {
 	case len(b) > p.router.mtu:
 		count.tooBig.Add(1)
 		if !mayFragment(&h) {
-			p.refuse(&h, p.router.mtu)
+			p.refuse(&h)
 		}
 		return nil
 	case to == nil:
@@ -145,7 +145,7 @@ func (p *port) toGuest(h *ip.Header, to *port) {
 		return
 	}
 	p.count().passed.Add(1)
-	to.deliver(h, p.shareOf(to.queue), p.refuse)
+	to.deliver(h, p.shareOf(to.queue)) // what is too big has been refused before
 }
 
 // shareOf returns what the guest holds of another one's queue. Those of guests that are gone
@@ -169,8 +169,8 @@ func (p *port) unreachable(h *ip.Header, reason netstack.Unreachable) {
 	p.complain(h, func(from netip.Addr) []byte { return netstack.AppendUnreachable(nil, h.Packet, reason, from) })
 }
 
-func (p *port) refuse(h *ip.Header, mtu int) {
-	p.complain(h, func(from netip.Addr) []byte { return netstack.AppendTooBig(nil, h.Packet, mtu, from) })
+func (p *port) refuse(h *ip.Header) {
+	p.complain(h, func(from netip.Addr) []byte { return netstack.AppendTooBig(nil, h.Packet, p.router.mtu, from) })
 }
 
 func (p *port) complain(h *ip.Header, build func(from netip.Addr) []byte) {

@@ -197,26 +197,23 @@ func (p *port) answer(to [6]byte, kind etherType, packet []byte) {
 	p.count().answered.Add(1)
 }
 
-// deliver queues a packet for the guest, in fragments where it is longer than the MTU.
-// Where it may not be taken apart, refuse is to tell its sender.
-func (p *port) deliver(h *ip.Header, from *share, refuse func(h *ip.Header, mtu int)) {
-	packet := h.Packet
-	id := p.identity.Load()
-	switch {
+// deliver queues a packet for the guest, in fragments where it is longer than the MTU. It
+// returns false where the packet may not be taken apart, so that its sender is to be told.
+func (p *port) deliver(h *ip.Header, from *share) bool {
+	packet, mtu := h.Packet, p.router.mtu
+	switch id := p.identity.Load(); {
 	case !id.known:
 		p.count().unresolved.Add(1)
 		p.ask(h.Dst())
-		return
-	case len(packet) > p.router.mtu:
-		if mayFragment(h) {
-			fragment(h, p.router.mtu, func(b []byte) { p.enqueue(id, b, from) })
-			return
-		}
+	case len(packet) <= mtu:
+		p.enqueue(id, packet, from)
+	case mayFragment(h):
+		fragment(h, mtu, func(b []byte) { p.enqueue(id, b, from) })
+	default:
 		p.count().tooBig.Add(1)
-		refuse(h, p.router.mtu)
-		return
+		return false
 	}
-	p.enqueue(id, packet, from)
+	return true
 }
 
 func (p *port) enqueue(id *identity, packet []byte, from *share) {

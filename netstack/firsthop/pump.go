@@ -106,7 +106,9 @@ func (r *Router) forward(packet []byte) error {
 	case to.kind == toRouter:
 		return r.atRouter(&h)
 	}
-	to.port.deliver(&h, &to.port.outside, r.refuse)
+	if !to.port.deliver(&h, &to.port.outside) && r.errors.Allow() {
+		r.reply(netstack.AppendTooBig(nil, packet, r.mtu, r.own(&h)))
+	}
 	return nil
 }
 
@@ -118,13 +120,6 @@ func (r *Router) atRouter(h *ip.Header) error {
 	}
 	r.reply(echo)
 	return nil
-}
-
-// refuse tells who sent a packet by Write that it is too big.
-func (r *Router) refuse(h *ip.Header, mtu int) {
-	if r.errors.Allow() {
-		r.reply(netstack.AppendTooBig(nil, h.Packet, mtu, r.own(h)))
-	}
 }
 
 // reply puts a packet among those to be read, if there is one and room for it.
