@@ -33,6 +33,8 @@ func (p *port) local(h *ip.Header) {
 		p.dhcp(h)
 	case h.Proto == ip.UDP && port == dnsPort && p.router.dns != nil:
 		p.query(h)
+	case h.Proto == ip.TCP && port == dnsPort && p.router.dns != nil && h.Dst() != routerLocal:
+		p.overTCP(h)
 	case h.Proto == ip.UDP || h.Proto == ip.TCP:
 		p.count().unserved.Add(1)
 		p.unreachable(h, netstack.NoPort)

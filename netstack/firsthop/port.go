@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"sheaf/netstack"
 	"sheaf/netstack/link"
 	"sheaf/parsers/ip"
 )
@@ -45,6 +46,7 @@ type port struct {
 	warning  rate.Sometimes
 	queries  chan struct{}     // has a place for each DNS query that is under way
 	shares   map[*queue]*share // of other guests' queues; receive's
+	stack    *netstack.Stack   // for DNS over TCP, nil until it is used; receive's
 
 	// The Router's mu guards the rest.
 	record     *record
@@ -116,6 +118,11 @@ func (p *port) receive() {
 		bufs[i] = make([]byte, link.MaxFrame)
 	}
 	packets := make([][]byte, 0, n)
+	defer func() {
+		if p.stack != nil {
+			_ = p.stack.Close()
+		}
+	}()
 	for {
 		got, err := p.link.Read(bufs, sizes)
 		packets = packets[:0]
