@@ -143,10 +143,12 @@ func (t *table) admit(s *stream) {
 	t.ready(s)
 }
 
-// refuse resets a stream that is offered.
+// refuse answers the call that a stream is offered for with a reset, and forgets it.
 func (t *table) refuse(s *stream) {
-	t.count.refused++
-	t.breakOff(s, unix.ECONNREFUSED)
+	t.remove(s)
+	t.answer(&header{
+		srcCID: t.cid, dstCID: hostCID, srcPort: s.peer, dstPort: s.local, kind: typeStream, op: opRequest,
+	})
 }
 
 // dial makes a stream to a port of the guest, for a Conn. The error is ENOBUFS if there is
