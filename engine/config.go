@@ -62,7 +62,7 @@ type Peer struct {
 // A Forward is a [[forward]] table: a local listener whose connections go
 // through the tunnel, without a device and without root.
 type Forward struct {
-	From string `toml:"from"` // tcp:HOST:PORT or unix:PATH
+	From string `toml:"from"` // tcp:HOST:PORT, unix:PATH, or of guests vsock:PORT or vsock:/PATH:PORT
 	To   string `toml:"to"`   // ADDR:PORT behind the peer
 }
 
@@ -70,7 +70,7 @@ type Forward struct {
 // addresses end at the gateway, which connects on with ordinary sockets.
 type Terminate struct {
 	Prefixes Prefixes          `toml:"prefixes"`
-	Map      map[string]string `toml:"map"`   // ADDR:PORT to ADDR:PORT of the server, where they differ
+	Map      map[string]string `toml:"map"`   // ADDR:PORT to ADDR:PORT of the server, where they differ, or to vsock:GUEST:PORT or vsock:/PATH:PORT
 	Proxy    bool              `toml:"proxy"` // PROXY protocol v2 tells the broker the client's address
 }
 

@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
+	"sheaf/netstack/vsock"
 	"sheaf/tunnel"
 )
 
@@ -114,6 +116,9 @@ func (c *Config) checkEnds() error {
 		if _, err := netip.ParseAddrPort(f.To); err != nil {
 			return fmt.Errorf("[[forward]] %d: to = %q: expected ADDR:PORT", i+1, f.To)
 		}
+		if _, _, err := f.vsockFrom(); err != nil {
+			return fmt.Errorf("[[forward]] %d: from = %w", i+1, err)
+		}
 	}
 	if c.Terminate == nil {
 		return nil
@@ -121,7 +126,7 @@ func (c *Config) checkEnds() error {
 	if len(c.Terminate.Prefixes) == 0 {
 		return errors.New("[terminate]: prefixes is missing: the addresses to stand in for")
 	}
-	_, err := c.Terminate.servers()
+	_, _, err := c.Terminate.servers()
 	return err
 }
 
@@ -147,17 +152,27 @@ func (c *Config) checkTUN() error {
 	return nil
 }
 
-// servers returns where the servers are that are not at their own address.
-func (t *Terminate) servers() (map[netip.AddrPort]netip.AddrPort, error) {
-	m := make(map[netip.AddrPort]netip.AddrPort)
+// servers returns where the servers are that are not at their own address: at another, or
+// at a port of a guest's vsock.
+func (t *Terminate) servers() (map[netip.AddrPort]netip.AddrPort, map[netip.AddrPort]vsock.Addr, error) {
+	m, sockets := make(map[netip.AddrPort]netip.AddrPort), make(map[netip.AddrPort]vsock.Addr)
 	for from, to := range t.Map {
 		f, err := netip.ParseAddrPort(from)
 		if err != nil {
-			return nil, fmt.Errorf("[terminate]: map: %q: expected ADDR:PORT", from)
+			return nil, nil, fmt.Errorf("[terminate]: map: %q: expected ADDR:PORT", from)
+		}
+		if strings.HasPrefix(to, vsockScheme) {
+			if sockets[f], err = vsock.ParseAddr(to); err != nil {
+				return nil, nil, fmt.Errorf("[terminate]: map: %w", err)
+			}
+			if a := sockets[f]; a.Guest == "" && a.CID == 0 && a.Path == "" {
+				return nil, nil, fmt.Errorf("[terminate]: map: %q: expected a guest, as in vsock:GUEST:PORT", to)
+			}
+			continue
 		}
 		if m[f], err = netip.ParseAddrPort(to); err != nil {
-			return nil, fmt.Errorf("[terminate]: map: %q: expected ADDR:PORT", to)
+			return nil, nil, fmt.Errorf("[terminate]: map: %q: expected ADDR:PORT, or vsock:GUEST:PORT", to)
 		}
 	}
-	return m, nil
+	return m, sockets, nil
 }

@@ -70,7 +70,7 @@ func (c *Config) checkFrontPlace(servers []netip.AddrPort) error {
 		if c.Terminate == nil || !slices.ContainsFunc(c.Terminate.Prefixes, func(p Prefix) bool { return p.Contains(s.Addr()) }) {
 			return fmt.Errorf("server %v is in no prefix of [terminate], where without [tun] connections end", s)
 		}
-		mapped, err := c.Terminate.servers()
+		mapped, _, err := c.Terminate.servers()
 		if err != nil {
 			return err
 		}

@@ -80,7 +80,7 @@ func TestVMMistakes(t *testing.T) {
 		{"path of 107", "/run/sheaf/meter-2.sock", "/run/sheaf/" + long, ""},
 		{"path of 108", "/run/sheaf/meter-2.sock", "/run/sheaf/s" + long, "the path has 108 bytes, and that of a socket has room for 107"},
 		{"path twice", "stream:/run/sheaf/meter-2.sock", "stream:/run/sheaf/./meter-1.sock", `the socket is already that of port "meter-1"`},
-		{"dial dgram", `at = "dgram`, "dial = true\nat = \"dgram", "dial is for vhost-user and stream"},
+		{"dial dgram", `at = "dgram`, "dial = true\nat = \"dgram", "dial is for vhost-user, stream and vhost-user-vsock: of dgram the gateway makes the socket"},
 		{"dial stream", `at = "stream`, "dial = true\nat = \"stream", ""},
 		{"mac", "52:54:00:12:34:01", "52:54:00:12:34", `mac = "52:54:00:12:34": expected one of a NIC`},
 		{"mac of many", "52:54:00:12:34:01", "53:54:00:12:34:01", "expected one of a NIC"},
@@ -94,7 +94,7 @@ func TestVMMistakes(t *testing.T) {
 		{"address twice", `at = "stream`, "address = \"fd07::11\"\nat = \"stream", `address fd07::11 is already that of port "meter-1"`},
 		{"cid of a NIC", `at = "stream`, "cid = 3\nat = \"stream", "cid is for vhost-user-vsock, and this is stream"},
 		{"unknown key", "mtu = 1400", "mtus = 1400", `unknown key "vm.mtus"`},
-		{"vsock beside a device", "[[vm.port]]\nname = \"meter-2\"", vsockTable + "[[vm.port]]\nname = \"meter-2\"", "needs [[forward]] or [terminate], which [tun] excludes"},
+		{"vsock beside a device", "[[vm.port]]\nname = \"meter-2\"", vsockTable + "[[vm.port]]\nname = \"meter-2\"", "needs [[forward]] from vsock:PORT, which the guest connects to, or [terminate] to vsock:GUEST:PORT; [tun] excludes both"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -116,9 +116,17 @@ func TestVMMistakes(t *testing.T) {
 	}
 }
 
-// A gateway may have guests alone, without a NIC too; a vsock port's CID is its own.
+// A gateway may have guests alone, without a NIC only beside a stack; a vsock port's CID is
+// its own.
 func TestVMAlone(t *testing.T) {
-	text := strings.Replace(good(t), "[tun]\naddress = [\"10.99.0.1/24\", \"fd99::1/64\"]\n", "", 1) + guestTables + vsockTable
+	alone := strings.Replace(good(t), "[tun]\naddress = [\"10.99.0.1/24\", \"fd99::1/64\"]\n", "", 1) + guestTables
+	if _, err := ParseConfig([]byte(alone)); err != nil {
+		t.Error(err)
+	}
+	if _, err := ParseConfig([]byte(alone + vsockTable)); err == nil || !strings.Contains(err.Error(), "needs [[forward]] from vsock:PORT") {
+		t.Error(err)
+	}
+	text := "address = \"10.99.0.1\"\n" + alone + vsockTable + "[[forward]]\nfrom = \"vsock:1883\"\nto = \"10.1.0.10:1883\"\n"
 	c, err := ParseConfig([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +139,12 @@ func TestVMAlone(t *testing.T) {
 		t.Errorf("dns %s", got)
 	}
 	for _, tt := range []struct{ old, new, want string }{
-		{"listen", "address = \"10.7.0.9\"\nlisten", "address 10.7.0.9 lies in the guests' network of [vm]"},
+		{"vsock:1883", "vsock:meter-5:1883", `"vsock:meter-5:1883" names a guest: expected vsock:PORT, where guests call, or vsock:/PATH:PORT`},
+		{"vsock:1883", "vsock:0", "not a usable vsock address"},
+		{"vsock:1883", "vsock:/run/fc.sock:1883", ""},
+		{"[[peer]]", "[terminate]\nprefixes = [\"10.8.0.0/24\"]\nmap = { \"10.8.0.1:1883\" = \"vsock:meter-5:1883\" }\n[[peer]]", ""},
+		{"[[peer]]", "[terminate]\nprefixes = [\"10.8.0.0/24\"]\nmap = { \"10.8.0.1:1883\" = \"vsock:1883\" }\n[[peer]]", `"vsock:1883": expected a guest, as in vsock:GUEST:PORT`},
+		{"\"10.99.0.1\"", "\"10.7.0.9\"", "address 10.7.0.9 lies in the guests' network of [vm]"},
 		{"[[peer]]", "[terminate]\nprefixes = [\"10.7.0.0/25\"]\n[[peer]]", "[terminate]: prefix 10.7.0.0/25 lies in the guests' network 10.7.0.0/24 of [vm]"},
 		{"[[peer]]", "[terminate]\nprefixes = [\"10.0.0.0/8\"]\n[[peer]]", ""},
 		{"cid = 3\n", "", "cid = 0: a vhost-user-vsock port needs the guest's, from 3 to 4294967294"},

@@ -45,7 +45,7 @@ func (r *Resolvers) UnmarshalTOML(b []byte) error {
 // takenPorts are ports that may stand beside one another, by what each has alone.
 type takenPorts struct {
 	vm        *VM
-	device    bool // the gateway has one, and so no userspace stack
+	stack     bool // the gateway has a userspace stack
 	own       map[netip.Addr]bool
 	names     map[string]bool
 	paths     map[string]string // the ports' names, also below
@@ -57,7 +57,7 @@ type takenPorts struct {
 // newTakenPorts returns the ports of a configuration before any is added.
 func newTakenPorts(c *Config) *takenPorts {
 	t := &takenPorts{
-		vm: c.VM, device: c.TUN != nil, own: make(map[netip.Addr]bool), names: make(map[string]bool),
+		vm: c.VM, stack: len(c.Forward) > 0 || c.Terminate != nil, own: make(map[netip.Addr]bool), names: make(map[string]bool),
 		paths: make(map[string]string), macs: make(map[string]string), addresses: make(map[netip.Addr]string), cids: make(map[uint32]string),
 	}
 	for _, a := range c.VM.Address {
@@ -72,8 +72,8 @@ func (t *takenPorts) add(p *VMPort) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	if t.device && p.Kind() == KindVsock {
-		return fmt.Errorf("at = %q needs [[forward]] or [terminate], which [tun] excludes: give the guest a NIC, or leave [tun] away", p.At)
+	if !t.stack && p.Kind() == KindVsock {
+		return fmt.Errorf("at = %q needs [[forward]] from vsock:PORT, which the guest connects to, or [terminate] to vsock:GUEST:PORT; [tun] excludes both", p.At)
 	}
 	path, mac := filepath.Clean(p.Path()), p.HardwareAddr().String()
 	switch {
@@ -157,8 +157,8 @@ func (p *VMPort) check() error {
 		return fmt.Errorf(`at = %q: the path of the socket is missing, for example "%s:/run/sheaf/meter-1.sock"`, p.At, kind)
 	case len(path) > MaxSocketPath:
 		return fmt.Errorf("at = %q: the path has %d bytes, and that of a socket has room for %d", p.At, len(path), MaxSocketPath)
-	case p.Dial && kind != KindVhostUser && kind != KindStream:
-		return fmt.Errorf("dial is for %s and %s: of %s the gateway makes the socket", KindVhostUser, KindStream, kind)
+	case p.Dial && (kind == KindDgram || kind == KindPasst):
+		return fmt.Errorf("dial is for %s, %s and %s: of %s the gateway makes the socket", KindVhostUser, KindStream, KindVsock, kind)
 	}
 	if kind == KindVsock {
 		switch {

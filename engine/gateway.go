@@ -19,6 +19,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"sheaf/netstack"
+	"sheaf/netstack/vsock"
 	"sheaf/parsers"
 	"sheaf/tunnel"
 )
@@ -60,6 +61,7 @@ type Gateway struct {
 	fronts      []*front        // TLS servers that the gateway is itself
 	aside       *aside          // where they are beside the device; nil without
 	guests      *guests         // virtual machines, alone or beside the port; nil without
+	vsock       *vsock.Host     // sockets of guests without a NIC; nil without a stack
 	router      *router
 	secrets     *secrets // of TLS connections; nil without [[tls]]
 	peers       map[string]*peer

@@ -49,7 +49,7 @@ func (g *Gateway) openGuests() error {
 	g.closers = append(g.closers, router.Close)
 	g.guests = &guests{
 		vm: v, router: router, beside: g.port != nil, device: g.device != nil,
-		ports: newPorts(g.cfg, router, g.log),
+		ports: newPorts(g.cfg, opener{mtu: v.MTU, router: router, vsock: g.vsock, stack: g.stack, log: g.log}),
 	}
 	if g.stack != nil {
 		g.guests.standIns = g.cfg.Address.list()

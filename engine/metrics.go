@@ -51,6 +51,8 @@ var (
 	metricPortFrame = metric("port_frames_total", "Frames between guest and gateway, by direction (received, sent).", "port", "direction")
 	metricPortPass  = metric("port_packets_total", "IP packets of the guest that went on (received), and to it (sent).", "port", "direction")
 	metricPortLost  = metric("port_lost_total", "What went no further at the port, by reason.", "port", "reason")
+	metricStreams   = metric("port_streams", "Streams of a guest without a NIC that are open.", "port")
+	metricStream    = metric("port_streams_total", "Streams of a guest without a NIC, by who opened them: received from the guest, sent to it.", "port", "direction")
 	metricPortFault = metric("port_faults", "Files of ports, and their directory, that are not in order.")
 	metricSpoofed   = metric("guest_spoofed_packets_total", "Packets from elsewhere with an address of a guest.")
 	metricTLSFault  = metric("tls_server_faults", "Whether files of a TLS server that the gateway is itself are not in order.", "server")
@@ -183,6 +185,11 @@ func (collector) guests(count func(d *prometheus.Desc, v float64, labels ...stri
 		count(metricPortFrame, float64(p.Link.Sent), p.Name, "sent")
 		count(metricPortPass, float64(p.Counters.Passed), p.Name, "received")
 		count(metricPortPass, float64(p.Counters.Sent), p.Name, "sent")
+		if v := p.Vsock; v != nil {
+			out <- prometheus.MustNewConstMetric(metricStreams, prometheus.GaugeValue, float64(v.Streams), p.Name)
+			count(metricStream, float64(v.Calls), p.Name, "received")
+			count(metricStream, float64(v.Dials), p.Name, "sent")
+		}
 		for reason, n := range p.Losses() {
 			count(metricPortLost, float64(n), p.Name, reason)
 		}

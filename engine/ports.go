@@ -9,8 +9,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"sheaf/netstack/firsthop"
 )
 
 // Where a port comes from.
@@ -26,10 +24,9 @@ var ErrPort = errors.New("port")
 // ports are the ends of guests that are plugged in. They come and go while the gateway
 // runs, each by itself: what is wrong with one, or with its guest, harms no other.
 type ports struct {
-	router *firsthop.Router
-	open   opener
+	opener opener
 	log    *slog.Logger
-	stack  atomic.Pointer[map[netip.Addr]string] // guests in the userspace stack: the ports' names; replaced as a whole
+	stack  atomic.Pointer[inStack] // replaced as a whole
 
 	mu      sync.Mutex // guards all below
 	taken   *takenPorts
@@ -37,6 +34,12 @@ type ports struct {
 	totals  totals
 	files   *portFiles // nil without a directory
 	closed  bool
+}
+
+// inStack are the guests without a NIC, whose connections are in the userspace stack.
+type inStack struct {
+	has map[netip.Addr]bool
+	own map[string][]netip.Addr // by the ports' names
 }
 
 // A port is plugged in.
@@ -47,12 +50,12 @@ type port struct {
 }
 
 // newPorts returns no ports.
-func newPorts(cfg *Config, router *firsthop.Router, log *slog.Logger) *ports {
+func newPorts(cfg *Config, o opener) *ports {
 	p := &ports{
-		router: router, open: opener{mtu: cfg.VM.MTU, log: log}, log: log,
+		opener: o, log: o.log,
 		taken: newTakenPorts(cfg), plugged: make(map[string]*port), totals: newTotals(),
 	}
-	p.stack.Store(&map[netip.Addr]string{})
+	p.stack.Store(&inStack{})
 	if cfg.VM.Directory != "" {
 		p.files = newPortFiles(cfg.VM.Directory)
 	}
@@ -98,7 +101,7 @@ func (p *ports) plug(want *VMPort, from string) error {
 	if err := p.taken.add(want); err != nil {
 		return fmt.Errorf("%w %q: %w", ErrPort, want.Name, err)
 	}
-	e, err := p.open.open(want, p.router)
+	e, err := p.opener.open(want)
 	if err != nil {
 		p.taken.remove(want)
 		return fmt.Errorf("%w %q: %w", ErrPort, want.Name, err)
@@ -121,24 +124,33 @@ func (p *ports) unplug(old *port) {
 	p.log.Info("a guest's port is unplugged", "port", old.Name, "at", old.At)
 }
 
-// noteStack notes the addresses of guests in the userspace stack.
+// noteStack notes the guests in the userspace stack.
 func (p *ports) noteStack() {
-	all := make(map[netip.Addr]string)
+	all := inStack{make(map[netip.Addr]bool), make(map[string][]netip.Addr)}
 	for name, one := range p.plugged {
 		if one.Kind() != KindVsock {
 			continue
 		}
-		for _, a := range one.Addresses() {
-			all[a] = name
+		all.own[name] = one.Addresses()
+		for _, a := range all.own[name] {
+			all.has[a] = true
 		}
 	}
 	p.stack.Store(&all)
 }
 
 // inStack tells whether an address is that of a guest in the userspace stack.
-func (p *ports) inStack(a netip.Addr) bool {
-	_, ok := (*p.stack.Load())[a]
-	return ok
+func (p *ports) inStack(a netip.Addr) bool { return p.stack.Load().has[a] }
+
+// source returns the address of a family that a guest in the userspace stack connects from,
+// one that is not valid where it has none.
+func (p *ports) source(name string, is4 bool) netip.Addr {
+	for _, a := range p.stack.Load().own[name] {
+		if a.Is4() == is4 {
+			return a
+		}
+	}
+	return netip.Addr{}
 }
 
 // set makes the ports of a source those that are wanted. What cannot be plugged in is told

@@ -348,20 +348,21 @@ func TestPortKeepsGatewayFromStarting(t *testing.T) {
 // Counters go on when a port comes back, and names that are gone are forgotten in the order
 // in which they went.
 func TestPortTotals(t *testing.T) {
+	of := func(s link.Status) endStatus { return endStatus{Status: s} }
 	c := newTotals()
-	c.keep("m1", link.Status{Connects: 1, Received: 2, Sent: 3, Dropped: 4, Invalid: 5, Up: true})
-	if got := c.with("m1", link.Status{Connects: 1, Received: 1}); got.Connects != 2 || got.Received != 3 || got.Sent != 3 || got.Dropped != 4 || got.Invalid != 5 || got.Up {
+	c.keep("m1", of(link.Status{Connects: 1, Received: 2, Sent: 3, Dropped: 4, Invalid: 5, Up: true}))
+	if got := c.with("m1", of(link.Status{Connects: 1, Received: 1})); got.Connects != 2 || got.Received != 3 || got.Sent != 3 || got.Dropped != 4 || got.Invalid != 5 || got.Up {
 		t.Errorf("%+v", got)
 	}
 	for i := range maxTotals - 1 {
-		c.keep(fmt.Sprint(i), link.Status{Received: 1})
+		c.keep(fmt.Sprint(i), of(link.Status{Received: 1}))
 	}
-	c.keep("m1", link.Status{Received: 1})
-	if c.with("m1", link.Status{}).Received != 3 || c.with("0", link.Status{}).Received != 1 {
+	c.keep("m1", of(link.Status{Received: 1}))
+	if c.with("m1", of(link.Status{})).Received != 3 || c.with("0", of(link.Status{})).Received != 1 {
 		t.Error("forgotten while there is room")
 	}
-	c.keep("one more", link.Status{Received: 1})
-	if c.with("m1", link.Status{}).Received != 3 || c.with("0", link.Status{}).Received != 0 || len(c.of) != maxTotals || len(c.order) != maxTotals {
+	c.keep("one more", of(link.Status{Received: 1}))
+	if c.with("m1", of(link.Status{})).Received != 3 || c.with("0", of(link.Status{})).Received != 0 || len(c.of) != maxTotals || len(c.order) != maxTotals {
 		t.Errorf("%d names", len(c.of))
 	}
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"sheaf/netstack/firsthop"
 	"sheaf/netstack/link"
@@ -15,17 +16,18 @@ const maxTotals = 1 << 12
 
 // totals are the counters of ends that are gone, by their ports' names.
 type totals struct {
-	of    map[string]link.Status
+	of    map[string]endStatus
 	order []string // of the names, the one that was kept longest first
 }
 
-func newTotals() totals { return totals{of: make(map[string]link.Status)} }
+func newTotals() totals { return totals{of: make(map[string]endStatus)} }
 
 // keep adds the counters of an end that is gone.
-func (t *totals) keep(name string, s link.Status) {
+func (t *totals) keep(name string, s endStatus) {
 	sum := t.with(name, s)
+	sum.Up, sum.Since, sum.Fault, sum.vsock.Streams = false, time.Time{}, "", 0
+	t.of[name] = sum
 	t.order = append(slices.DeleteFunc(t.order, func(n string) bool { return n == name }), name)
-	t.of[name] = link.Status{Connects: sum.Connects, Received: sum.Received, Sent: sum.Sent, Dropped: sum.Dropped, Invalid: sum.Invalid}
 	if len(t.order) > maxTotals {
 		delete(t.of, t.order[0])
 		t.order = t.order[1:]
@@ -33,13 +35,20 @@ func (t *totals) keep(name string, s link.Status) {
 }
 
 // with returns a status with the counters of ends before added to its own.
-func (t *totals) with(name string, s link.Status) link.Status {
+func (t *totals) with(name string, s endStatus) endStatus {
 	before := t.of[name]
 	s.Connects += before.Connects
 	s.Received += before.Received
 	s.Sent += before.Sent
 	s.Dropped += before.Dropped
 	s.Invalid += before.Invalid
+	s.vsock.Calls += before.vsock.Calls
+	s.vsock.Dials += before.vsock.Dials
+	s.vsock.Refused += before.vsock.Refused
+	s.vsock.Violations += before.vsock.Violations
+	s.vsock.Overdue += before.vsock.Overdue
+	s.vsock.BytesFrom += before.vsock.BytesFrom
+	s.vsock.BytesTo += before.vsock.BytesTo
 	return s
 }
 
@@ -56,6 +65,19 @@ type PortStatus struct {
 	CID       uint32            `json:"cid,omitempty"`
 	Link      link.Status       `json:"link"`
 	Counters  firsthop.Counters `json:"counters"`
+	Vsock     *VsockStatus      `json:"vsock,omitempty"` // of a guest without a NIC
+}
+
+// A VsockStatus tells of the streams of a guest without a NIC.
+type VsockStatus struct {
+	Streams    int    `json:"streams"`    // that are open, or about to be or to end
+	Calls      uint64 `json:"calls"`      // streams that the guest opened
+	Dials      uint64 `json:"dials"`      // that were opened to it
+	Refused    uint64 `json:"refused"`    // calls where nobody listens, or for which there was no room
+	Violations uint64 `json:"violations"` // streams that were reset for what the guest sent
+	Overdue    uint64 `json:"overdue"`    // and those whose end it did not confirm in time
+	BytesFrom  uint64 `json:"bytes_from"` // payload of streams from the guest
+	BytesTo    uint64 `json:"bytes_to"`   // and to it
 }
 
 // A GuestsStatus tells of the guests of [vm].
@@ -81,16 +103,19 @@ func (n *guests) status() *GuestsStatus {
 // status tells of all ports.
 func (p *ports) status() []PortStatus {
 	behind := make(map[string]firsthop.PortStatus)
-	for _, s := range p.router.Ports() {
+	for _, s := range p.opener.router.Ports() {
 		behind[s.Name] = s
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	all := make([]PortStatus, 0, len(p.plugged))
 	for _, one := range p.sorted() {
+		now := p.totals.with(one.Name, one.end.status())
 		s := PortStatus{
-			Name: one.Name, At: one.At, Kind: one.Kind(), Dial: one.Dial, From: one.from, CID: one.CID,
-			Link: p.totals.with(one.Name, one.end.status()),
+			Name: one.Name, At: one.At, Kind: one.Kind(), Dial: one.Dial, From: one.from, CID: one.CID, Link: now.Status,
+		}
+		if s.Kind == KindVsock {
+			s.Vsock = &now.vsock
 		}
 		if b, ok := behind[one.Name]; ok {
 			s.MAC, s.Addresses, s.Counters = b.MAC, b.Addresses, b.Counters
@@ -117,8 +142,11 @@ func (s *GuestsStatus) Names() map[netip.Addr]string {
 }
 
 // Losses counts what went no further at a port, by the names of its metrics: frames from
-// the guest, and packets to it.
+// the guest, and packets to it; without a NIC, its packets and streams.
 func (p *PortStatus) Losses() map[string]uint64 {
+	if v := p.Vsock; v != nil {
+		return map[string]uint64{"invalid": p.Link.Invalid, "refused": v.Refused, "violation": v.Violations, "overdue": v.Overdue}
+	}
 	c := &p.Counters
 	return map[string]uint64{
 		"no guest": p.Link.Dropped, "no frame": p.Link.Invalid, "queue full": c.Dropped,

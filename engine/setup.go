@@ -141,6 +141,7 @@ func (g *Gateway) openPort() (err error) {
 	if len(c.Forward) == 0 && c.Terminate == nil {
 		return g.openGuests()
 	}
+	g.openVsock()
 	if g.stack, err = netstack.NewStack(netstack.StackConfig{Addresses: c.Address.list()}); err != nil {
 		return err
 	}
@@ -178,12 +179,12 @@ func (g *Gateway) terminate(t *Terminate) error {
 	if t == nil {
 		return nil
 	}
-	servers, err := t.servers()
+	servers, sockets, err := t.servers()
 	if err != nil {
 		return err
 	}
 	_, err = g.stack.Terminate(netstack.TerminateConfig{
-		Prefixes: t.Prefixes.list(), ProxyProtocol: t.Proxy, TLS: fronts(g.fronts),
+		Prefixes: t.Prefixes.list(), ProxyProtocol: t.Proxy, TLS: fronts(g.fronts), Via: g.via(sockets),
 		Map: func(a netip.AddrPort) netip.AddrPort {
 			if to, ok := servers[a]; ok {
 				return to
@@ -203,10 +204,14 @@ func (g *Gateway) forward(f Forward) error {
 	if err != nil {
 		return fmt.Errorf("[[forward]]: to = %q: expected ADDR:PORT", f.To)
 	}
-	_, err = g.stack.Forward(context.Background(), netstack.ForwardConfig{
-		From: f.From, To: to, Changed: func(err error) { g.noteForward(f, err) },
-	})
-	if err != nil {
+	cfg := netstack.ForwardConfig{From: f.From, To: to, Changed: func(err error) { g.noteForward(f, err) }}
+	switch from, ok, err := f.vsockFrom(); {
+	case err != nil:
+		return fmt.Errorf("[[forward]]: %w", err)
+	case ok:
+		g.listenVsock(&cfg, from)
+	}
+	if _, err = g.stack.Forward(context.Background(), cfg); err != nil {
 		return fmt.Errorf("[[forward]]: %w", err)
 	}
 	return nil

@@ -150,6 +150,17 @@ func (h *Host) Ports() []PortStatus {
 	return status
 }
 
+// Port tells of the port of a name; ok is false where there is none.
+func (h *Host) Port(name string) (s PortStatus, ok bool) {
+	h.mu.Lock()
+	p := h.ports[name]
+	h.mu.Unlock()
+	if p == nil {
+		return PortStatus{}, false
+	}
+	return p.status(), true
+}
+
 func (p *port) status() PortStatus {
 	s := PortStatus{Name: p.name, CID: p.cid, Status: p.backend.Status()}
 	p.mu.Lock()

@@ -129,8 +129,10 @@ func (d *doctor) checkEnds(ctx context.Context) {
 			} else {
 				d.ok("forward", "%s can be made", f.From)
 			}
+		case network == "vsock": // the configuration was checked, and it is guests who come
+			d.ok("forward", "%s is for guests", f.From)
 		default:
-			d.fail("forward", `write from = "tcp:HOST:PORT" or "unix:PATH"`, "from = %q", f.From)
+			d.fail("forward", `write from = "tcp:HOST:PORT", "unix:PATH" or "vsock:PORT"`, "from = %q", f.From)
 		}
 	}
 	if d.cfg.Terminate == nil {
@@ -138,7 +140,7 @@ func (d *doctor) checkEnds(ctx context.Context) {
 	}
 	var servers []string
 	for _, to := range d.cfg.Terminate.Map {
-		if !slices.Contains(servers, to) {
+		if !slices.Contains(servers, to) && !strings.HasPrefix(to, "vsock:") { // only the gateway reaches guests
 			servers = append(servers, to)
 		}
 	}
