@@ -12,18 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// guestSuffix makes of the gateway's path that of the guest's socket, unless another one is
+// named or the guest's first datagram comes from another one.
+const guestSuffix = ".guest"
+
 // probe is how long the end of a guest may stay unnoticed while nothing is sent to it:
 // each time costs five system calls.
 const probe = time.Second
 
 // A Dgram is the Link to QEMU's -netdev dgram on unix sockets: each datagram is a frame.
 // The gateway has a socket, QEMU's remote.path, and the guest one of its own, QEMU's
-// local.path, which the gateway learns from what the guest sends; Config.Guest names it
-// beforehand. It has to be an absolute path, and the gateway has to be allowed to write
-// to it.
+// local.path. The gateway finds that at Config.Guest, or at Config.Path and ".guest", as
+// soon as it is there, and at any other path by what the guest sends: there a gateway that
+// starts anew cannot reach a guest that is silent. It has to be an absolute path, and the
+// gateway has to be allowed to write to it.
 //
 // Datagrams have no connection, and a guest that dies says nothing. A guest is there from
-// its first datagram, or from when its socket was found, until nobody has that socket
+// its first datagram, or from when its socket is found, until nobody has that socket
 // open any more: sending says so at once, and Read looks once in a second. One that
 // started anew at the same path by then is another guest. While a guest is there,
 // datagrams from other sockets are counted as invalid; so are those of sockets without a
@@ -62,6 +67,11 @@ type corresponding struct {
 func OpenDgram(c Config) (*Dgram, error) {
 	if c.Dial {
 		return nil, fmt.Errorf("dgram: %w: there is nobody to dial", ErrPath)
+	}
+	if c.Guest == "" && len(c.Path)+len(guestSuffix) <= maxPath {
+		c.Guest = c.Path + guestSuffix
+	} else if err := checkPath(c.Guest); c.Guest != "" && err != nil {
+		return nil, fmt.Errorf("dgram: the guest's %w", err)
 	}
 	conn, err := listenPacket(c.Path)
 	if err != nil {

@@ -16,7 +16,7 @@ func openDgram(t *testing.T, guest bool) (d *Dgram, path, own string, frames cha
 	path, own = filepath.Join(t.TempDir(), "gw"), filepath.Join(t.TempDir(), "vm")
 	c := Config{Path: path}
 	if guest {
-		c.Guest = own
+		own = path + ".guest"
 	}
 	d, err := OpenDgram(c)
 	if err != nil {
@@ -100,7 +100,7 @@ func TestDgramLooksForTheGuest(t *testing.T) {
 	}
 }
 
-// A guest whose socket is known is there before it has sent.
+// A guest whose socket is where it is looked for is there before it has sent.
 func TestDgramKnownGuest(t *testing.T) {
 	d, _, own, _ := openDgram(t, true)
 	for i := range 2 {
@@ -196,6 +196,12 @@ func TestOpenRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gw")
 	if _, err := OpenDgram(Config{Path: path, Dial: true}); !errors.Is(err, ErrPath) {
 		t.Errorf("dgram that dials: %v", err)
+	}
+	if _, err := OpenDgram(Config{Path: path, Guest: "@abstract"}); !errors.Is(err, ErrPath) {
+		t.Errorf("dgram to an abstract name: %v", err)
+	}
+	if _, err := OpenPasst(Config{Path: path, Dial: true}); !errors.Is(err, ErrPath) {
+		t.Errorf("passt that dials: %v", err)
 	}
 	for _, dial := range []bool{false, true} {
 		if _, err := OpenStream(Config{Path: "@abstract", Dial: dial}); !errors.Is(err, ErrPath) {

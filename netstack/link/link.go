@@ -22,7 +22,7 @@ const batchSize = 64
 type Config struct {
 	Path  string // of a unix socket; at most 107 bytes
 	Dial  bool   // stream: the guest's hypervisor listens there, and the gateway comes to it
-	Guest string // dgram: the guest's own socket, where that is known before it has sent
+	Guest string // dgram: the guest's own socket; default: Path and ".guest"
 }
 
 // A Link carries Ethernet frames to and from one guest. It outlives the guest: while none
