@@ -52,11 +52,14 @@ func Open(c Config, d Device) (*Backend, error) {
 		b.log = slog.New(slog.DiscardHandler)
 	}
 	b.log = b.log.With("device", d.Offer().Name, "socket", c.Path)
-	if !c.Dial {
-		var err error
-		if b.listener, err = link.Listen(c.Path); err != nil {
-			return nil, err
-		}
+	var err error
+	if c.Dial {
+		err = link.CheckPath(c.Path)
+	} else {
+		b.listener, err = link.Listen(c.Path)
+	}
+	if err != nil {
+		return nil, err
 	}
 	go b.run()
 	return b, nil

@@ -89,7 +89,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func BenchmarkConformance(b *testing.B) {
+func BenchmarkNIC(b *testing.B) {
 	b.Run("up", func(b *testing.B) { linktest.BenchmarkUp(b, kind(false, 0)) })
 	b.Run("down", func(b *testing.B) { linktest.BenchmarkDown(b, kind(false, 0)) })
 }

@@ -80,12 +80,22 @@ type NIC struct {
 
 var _ link.Link = (*NIC)(nil)
 
-// OpenNIC makes a NIC. Errors are those of Open, or say what is wrong with c.
-func OpenNIC(c NICConfig) (*NIC, error) {
-	n := &NIC{offer: Offer{Name: "virtio-net", Queues: []Direction{receiveQueue: ToGuest, transmitQueue: FromGuest}, Features: virtio.FeatureMergeable}}
+// newNIC returns a NIC that no Backend has yet.
+func newNIC() *NIC {
+	n := &NIC{offer: Offer{
+		Name:     "virtio-net",
+		Queues:   []Direction{receiveQueue: ToGuest, transmitQueue: FromGuest},
+		Features: virtio.FeatureMergeable,
+	}}
 	n.change.L = &n.mu
 	n.reader.take, n.writer.give = n.reader.takeAll, n.writer.giveAll
 	n.writer.header[headerBuffers] = 1 // of a frame that is not merged (section 5.1.6.4.1)
+	return n
+}
+
+// OpenNIC makes a NIC. Errors are those of Open, or say what is wrong with c.
+func OpenNIC(c NICConfig) (*NIC, error) {
+	n := newNIC()
 	space := make([]byte, configLen)
 	if c.MAC != nil {
 		if len(c.MAC) != 6 || c.MAC[0]&1 != 0 {

@@ -95,7 +95,7 @@ func (g *Guest) boot() (err error) {
 			return err
 		}
 	}
-	if err := g.probe(); err != nil {
+	if err := g.probe(slots[Receive]); err != nil {
 		return err
 	}
 	if g.options.Listen {
@@ -116,8 +116,9 @@ func (g *Guest) slots() (slots [2]int) {
 }
 
 // probe has the driver set the rings up in memory that is zero.
-func (g *Guest) probe() (err error) {
+func (g *Guest) probe(receive int) (err error) {
 	slots := g.slots()
+	slots[Receive] = receive
 	for i, r := range g.rings {
 		if r.driver, err = virtiotest.NewDriver(g.Memory, g.options.Size, slots[i], g.features); err != nil {
 			return err
@@ -138,8 +139,14 @@ func (g *Guest) Reboot() error {
 			return err
 		}
 	}
+	return g.Reset(g.slots()[Receive])
+}
+
+// Reset is a Reboot of which the back end was told, with buffers of so many bytes to
+// receive into.
+func (g *Guest) Reset(receive int) error {
 	g.Memory.Reset()
-	return errors.Join(g.probe(), g.start(f))
+	return errors.Join(g.probe(receive), g.start(g.FrontEnd()))
 }
 
 // Plug starts the rings where they are, after they were stopped.
