@@ -25,8 +25,8 @@ preload: ## build bin/libsheafkeylog.so, which has programs with OpenSSL write a
 test: lint ## run the linters and all tests, and say which were skipped and why
 	CAPTURES=$(CAPTURES) $(GO) run ./tools/gotest $(PACKAGES)
 
-race: ## the packages that have goroutines, under the race detector; 2 minutes
-	$(GO) run ./tools/gotest -race ./engine ./engine/keylog ./netstack ./tunnel ./tools/demo
+race: ## the packages that have goroutines, under the race detector; 3 minutes
+	$(GO) run ./tools/gotest -race ./engine ./engine/keylog ./netstack ./netstack/firsthop ./netstack/link ./netstack/vhostuser ./netstack/vsock ./tunnel ./tools/demo
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo 'not gofmt-ed:'; gofmt -l $$(git ls-files '*.go'); exit 1; }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package firsthop
+
+const raceEnabled = false
