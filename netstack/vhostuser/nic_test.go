@@ -91,11 +91,10 @@ func TestWithoutMerging(t *testing.T) {
 	r := newRig(t)
 	g := r.guest(vhosttest.Options{Without: virtio.FeatureMergeable})
 	const size = 128
-	d := g.Driver(vhosttest.Receive)
 	base(t, g.FrontEnd(), 0)
 	base(t, g.FrontEnd(), 1)
 	must(t, g.Reset(size))
-	d = g.Driver(vhosttest.Receive)
+	d := g.Driver(vhosttest.Receive)
 	r.until("up", func(s link.Status) bool { return s.Up })
 	fits, not := frame(size-virtio.NetHeaderLen, 1), frame(size-virtio.NetHeaderLen+1, 2)
 	must(t, r.nic.Write([][]byte{not, fits, not}))
