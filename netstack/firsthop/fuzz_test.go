@@ -29,7 +29,9 @@ func newStill(t interface{ Fatal(...any) }, between bool) *still {
 	}
 	s := &still{Router: r}
 	for i, cfg := range []PortConfig{{MAC: macA[:], Addresses: testGuest}, {MAC: macB[:]}, {}} {
+		r.mu.Lock()
 		p, err := r.plug(fmt.Sprint(i), newWire(), cfg)
+		r.mu.Unlock()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,7 @@ const (
 type port struct {
 	router  *Router
 	name    string
+	record  *record
 	link    link.Link
 	target  target
 	queue   *queue
@@ -49,7 +50,6 @@ type port struct {
 	stack    *netstack.Stack   // for DNS over TCP, nil until it is used; receive's
 
 	// The Router's mu guards the rest.
-	record     *record
 	mac        [6]byte
 	known      bool         // mac
 	configured []netip.Addr // what the guest may have, of a family that is here
@@ -57,7 +57,7 @@ type port struct {
 	derived    netip.Addr   // IPv6, from its MAC address
 	claims     []netip.Addr // IPv6, oldest first
 	declined   []netip.Addr // IPv4, oldest first
-	out        bool         // unplugged
+	out        bool         // unplugged: it gets no address any more
 }
 
 // An identity is what a guest may send from. It is not changed once it is made.

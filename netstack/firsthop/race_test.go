@@ -2,5 +2,5 @@
 
 package firsthop
 
-// raceEnabled: the detector makes wireguard's joining of packets allocate.
+// raceEnabled: under the detector a sync.Pool forgets by chance.
 const raceEnabled = true

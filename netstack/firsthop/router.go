@@ -160,19 +160,21 @@ func (r *Router) setAddresses(addresses []netip.Prefix) error {
 // Plug adds a port, whose name none has: what comes from l is the guest's. The Router
 // owns l and closes it, at once where Plug fails.
 func (r *Router) Plug(name string, l link.Link, cfg PortConfig) error {
+	r.mu.Lock()
 	p, err := r.plug(name, l, cfg)
 	if err != nil {
+		r.mu.Unlock()
 		return errors.Join(fmt.Errorf("port %q: %w", name, err), l.Close())
 	}
-	p.tell()
-	p.working.Go(p.receive)
+	p.working.Go(p.receive) // before somebody can unplug it, and wait for them
 	p.working.Go(p.send)
+	r.mu.Unlock()
+	p.tell()
 	return nil
 }
 
+// plug makes the port, which does nothing yet. It is called under mu.
 func (r *Router) plug(name string, l link.Link, cfg PortConfig) (*port, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	switch {
 	case r.closed:
 		return nil, os.ErrClosed

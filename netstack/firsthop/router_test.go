@@ -496,3 +496,52 @@ func TestMostNames(t *testing.T) {
 var testGuest = []netip.Addr{a4, a6}
 
 func sleepSecond() { time.Sleep(time.Second) }
+
+// Ports come and go while guests send and are sent to, and somebody looks on.
+func TestAtTheSameTime(t *testing.T) {
+	inLab(t, Config{Between: true}, func(l *lab) {
+		const guests, rounds = 4, 50
+		addresses := make([]netip.Addr, guests)
+		for i := range guests {
+			addresses[i] = netip.AddrFrom4([4]byte{10, 1, 0, byte(20 + i)})
+		}
+		var all sync.WaitGroup
+		for i := range guests {
+			all.Go(func() {
+				mac := [6]byte{0x52, 0x54, 0, 0, 0, byte(i)}
+				for range rounds {
+					w := newWire()
+					if err := l.Plug(fmt.Sprint(i), w, PortConfig{MAC: mac[:], Addresses: addresses[i : i+1]}); err != nil {
+						t.Error(err)
+						return
+					}
+					for _, dst := range append(addresses, far4, router4) {
+						w.send(ipFrame(mac, udp(addresses[i], dst, 10)))
+					}
+					time.Sleep(time.Millisecond)
+					if err := l.Unplug(fmt.Sprint(i)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+			all.Go(func() {
+				for range 10 * rounds {
+					_ = l.Write([][]byte{udp(far4, addresses[i], 0)})
+					_, _ = l.Name(addresses[i])
+					l.Ports()
+					time.Sleep(100 * time.Microsecond)
+				}
+			})
+		}
+		all.Wait()
+		far := 0
+		for _, p := range l.left() { // beside those to guests that were away, and errors
+			if netip.AddrFrom4([4]byte(p[12:])) != router4 && netip.AddrFrom4([4]byte(p[16:])) == far4 {
+				far++
+			}
+		}
+		if far != guests*rounds {
+			t.Errorf("%d packets to elsewhere, want %d", far, guests*rounds)
+		}
+	})
+}
