@@ -18,7 +18,7 @@ var hostileSeeds = map[string][]byte{
 		stepDescriptor, 1, 0, 100, 30, 0, 0,
 		stepWrite, 0, 5, 77,
 		stepAvail, 0xff, 0, stepIndex, 1,
-		stepTake, 12, 9, stepTake, 12, 9, stepPublish, stepArm,
+		stepTake, 12, 60, stepTake, 12, 20, stepPublish, stepArm,
 		stepEvent, 0, 0, stepAvail, 0, 1, stepIndex, 1,
 		stepTake, 12, 1, stepPublish, stepDisarm,
 	},
@@ -28,8 +28,8 @@ var hostileSeeds = map[string][]byte{
 		stepDescriptor, 1, 11, 0, 90, write, 0,
 		stepDescriptor, 2, 0, 100, 30, write, 0,
 		stepAvail, 0, 0, stepAvail, 1, 1, stepAvail, 2, 1, stepIndex, 2,
-		stepRoom, stepGive, 12, 2, stepGive, 12, 20, stepMerged, 4, stepMerged, 20,
-		stepIndex, 1, stepMerged, 10, stepPublish, stepArm,
+		stepRoom, stepGive, 12, 28, stepGive, 12, 160, stepMerged, 60, stepMerged, 160,
+		stepIndex, 1, stepMerged, 80, stepPublish, stepArm,
 	},
 	"indirect, across regions": {
 		0x0b, 0x80,
@@ -37,13 +37,13 @@ var hostileSeeds = map[string][]byte{
 		stepTable, 5, 256 - 8, 40, 0, 0, 0, 0,
 		stepTable, 0, 0, 5, 256 - 20, 40, next, 1,
 		stepTable, 0, 16, 7, 0, 40, 0, 0,
-		stepAvail, 0, 0, stepIndex, 1, stepTake, 4, 20, stepPublish,
+		stepAvail, 0, 0, stepIndex, 1, stepTake, 4, 160, stepPublish,
 	},
 	"a loop, and once more": {
 		0x0a, 0x80,
 		stepDescriptor, 0, 0, 0, 40, next, 0,
-		stepAvail, 0, 0, stepIndex, 1, stepTake, 4, 20, stepTake, 4, 20, stepArm,
-		stepDescriptor, 0, 0, 0, 40, 0, 0, stepRestart, stepTake, 4, 20,
+		stepAvail, 0, 0, stepIndex, 1, stepTake, 4, 160, stepTake, 4, 160, stepArm,
+		stepDescriptor, 0, 0, 0, 40, 0, 0, stepRestart, stepTake, 4, 160,
 	},
 	"a table that is the ring's own": {
 		0x0b, 0x80,
@@ -52,12 +52,26 @@ var hostileSeeds = map[string][]byte{
 		stepDescriptor, 2, 1, 0, 40, write, 0,
 		stepAvail, 0, 0, stepIndex, 1, stepRoom, stepMerged, 4, stepPublish, stepRoom,
 	},
+	"past the end, in what is left out": {
+		0x02, 0x80,
+		stepOffer, 0, 1, 0, 0, 4, 8, 256 - 20, 20, stepTake, 4, 1, stepPublish,
+		stepRestart, stepOffer, 0, 1, 0, 0, 4, 8, 256 - 20, 21, stepTake, 4, 1,
+	},
+	"of the wrong direction": {
+		0x0a, 0x80,
+		stepOffer, 1, 0, 0, 0, 4, stepTake, 4, 1,
+		stepRestart, stepRoom, stepOffer, 2, 1, 0, 0, 4, 0, 8, 4, stepRestart, stepGive, 1, 1,
+	},
+	"given over its own descriptors": {
+		0x0a, 0x80,
+		stepOffer, 1, 1, 1, 24, 16, 0, 8, 30, stepGive, 12, 24, stepGive, 12, 24,
+	},
 	"rewritten meanwhile": {
 		0x0b, 0x80,
 		stepDescriptor, 0, 0, 0, 40, next, 1, stepDescriptor, 1, 5, 0, 20, 0, 0,
 		stepAvail, 0, 0, stepAvail, 1, 0, stepAvail, 2, 0, stepIndex, 3,
 		stepScribble, 1, 8, 1, 0, 0, 10, 0, 0, 1, 0, 0, 0, next, 1,
-		stepTake, 12, 3, stepTake, 12, 3, stepTake, 12, 3, stepPublish, stepQuiet, stepRoom,
+		stepTake, 12, 24, stepTake, 12, 24, stepTake, 12, 24, stepPublish, stepQuiet, stepRoom,
 	},
 }
 

@@ -84,13 +84,10 @@ func length(segments []segment) (n int) {
 	return n
 }
 
-// oracleAvailable returns the heads that the driver shows from index on.
-func oracleAvailable(r virtiotest.Ring, index uint16) (heads []uint16) {
-	b := r.Memory.At(r.Config.Avail, 4+2*r.Config.Size)
-	for end := binary.LittleEndian.Uint16(b[2:]); index != end; index++ {
-		heads = append(heads, binary.LittleEndian.Uint16(b[4+2*(int(index)%r.Config.Size):]))
-	}
-	return heads
+// oracleHead returns the head at index in the available ring.
+func oracleHead(r virtiotest.Ring, index uint16) uint16 {
+	at := uint64(int(index) % r.Config.Size)
+	return binary.LittleEndian.Uint16(r.Memory.At(r.Config.Avail+4+2*at, 2))
 }
 
 // A snapshot is a guest's memory before a device does something.
