@@ -34,7 +34,8 @@
 // downloaded and not installed, and an initramfs that the test writes, whose only program is
 // sheaf/e2e/guest. A test tells it over a serial port what to do, as sheaf/e2e/order
 // describes. KVM is used where it is usable; otherwise QEMU emulates, and a guest takes
-// 3 s to boot, and some hundred microseconds for what a host does in ten.
+// 3 s to boot, and some hundred microseconds for what a host does in ten. A guest has a NIC at
+// a port of each kind, and uses one at a time, so that it need be booted only once.
 //
 // For TLS each test makes an authority and certificates of its own. Key logs are on
 // /dev/shm, and are written by the broker, with the library in tools/keylog/preload that has

@@ -34,6 +34,9 @@ func sheaf(t *testing.T) string {
 			program.err = err
 			return
 		}
+		if program.err = os.Chmod(dir, 0o755); program.err != nil { // for a gateway that is not root
+			return
+		}
 		program.path = filepath.Join(dir, "sheaf")
 		if out, err := exec.Command("go", "build", "-o", program.path, "sheaf/tools/sheaf").CombinedOutput(); err != nil {
 			program.err = fmt.Errorf("go build: %w\n%s", err, out)
@@ -58,6 +61,7 @@ type gateway struct {
 	config      string // path
 	control     string // path
 	fingerprint string
+	nobody      bool // it runs without root, and owns its files
 	*process
 }
 
@@ -71,6 +75,7 @@ type tunnelOptions struct {
 	subnets  bool             // allowed has what lies behind the gateways, and not themselves
 	endpoint string           // that the others call, if not the broker's gateway by its address
 	tables   map[*site]string // further tables of a gateway's file
+	ports    map[*site]string // what a gateway's file has in place of [tun]
 }
 
 // tunnel starts the program on every gateway: the broker's listens, the others
@@ -106,12 +111,10 @@ func (l *lab) configure(o tunnelOptions) []*gateway {
 		if g == broker {
 			fmt.Fprintln(b, `listen = ":4747"`)
 		}
-		fmt.Fprintf(b, "[tun]\nname = \"sheaf0\"\naddress = [\"%s/24\", \"%s/64\"]\noffload = %v\n", s.own4, s.own6, o.offload)
-		if o.fallback != "" {
-			fmt.Fprintf(b, "fallback = %q\n", o.fallback)
-		}
-		if o.mtu > 0 {
-			fmt.Fprintf(b, "mtu = %d\n", o.mtu)
+		if ports, ok := o.ports[s]; ok {
+			b.WriteString(ports)
+		} else {
+			o.device(b, s)
 		}
 		for j, p := range all {
 			if i == j || g != broker && p != broker {
@@ -139,12 +142,34 @@ func (l *lab) configure(o tunnelOptions) []*gateway {
 	return all
 }
 
+// device writes the [tun] table of a site's gateway.
+func (o *tunnelOptions) device(b *strings.Builder, s *site) {
+	fmt.Fprintf(b, "[tun]\nname = \"sheaf0\"\naddress = [\"%s/24\", \"%s/64\"]\noffload = %v\n", s.own4, s.own6, o.offload)
+	if o.fallback != "" {
+		fmt.Fprintf(b, "fallback = %q\n", o.fallback)
+	}
+	if o.mtu > 0 {
+		fmt.Fprintf(b, "mtu = %d\n", o.mtu)
+	}
+}
+
 // start runs the program.
 func (g *gateway) start() {
-	g.site.gw.lab.t.Helper()
-	g.process = launch(g.site.gw.lab.t, "sheaf on "+g.site.gw.name,
-		g.site.gw.command(sheaf(g.site.gw.lab.t), "up", "-c", g.config))
+	t := g.site.gw.lab.t
+	t.Helper()
+	up := []string{sheaf(t), "up", "-c", g.config}
+	if g.nobody {
+		up = append(asNobody, up...)
+	}
+	g.process = launch(t, "sheaf on "+g.site.gw.name, g.site.gw.command(up[0], up[1:]...))
 }
+
+// nobody is the user, and the group, that Debian has for what owns nothing.
+const nobody = 65534
+
+// asNobody runs a program as that user, without any privilege; that it is killed with the
+// test's process has to be said anew, since a change of the user ends it (prctl(2)).
+var asNobody = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--pdeathsig=KILL"}
 
 // kill ends the program without giving it a chance to tidy up.
 func (g *gateway) kill() { g.end(syscall.SIGKILL) }

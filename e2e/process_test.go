@@ -212,6 +212,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"reach":     role(reach),
 	"stranger":  role(beStrange),
 	"storm":     role(storm),
+	"sink":      role(countDatagrams),
 
 	"time-connects": role(timeConnects),
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,7 +97,7 @@ func makeImage(dir string) (i image, err error) {
 }
 
 // kernelPackage downloads the package that linux-image-cloud-amd64 depends on, and returns
-// its kernel, as vmlinuz, and its modules by the names of their files.
+// its kernel, as vmlinuz, and the guests' modules, by the names of their files.
 func kernelPackage(dir string) (map[string][]byte, error) {
 	out, err := exec.Command("apt-cache", "depends", "--important", "linux-image-cloud-amd64").Output()
 	if err != nil {
@@ -145,7 +146,7 @@ func packageFiles(deb string) (map[string][]byte, error) {
 		name := path.Base(h.Name)
 		if strings.HasPrefix(name, "vmlinuz-") {
 			name = "vmlinuz"
-		} else if !strings.HasSuffix(name, ".ko") {
+		} else if module, ok := strings.CutSuffix(name, ".ko"); !ok || !slices.Contains(guestModules, module) {
 			continue
 		}
 		if files[name], err = io.ReadAll(r); err != nil {

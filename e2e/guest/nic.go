@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -208,15 +209,11 @@ func sendFrames(a order.Frames) (sent int, err error) {
 		return 0, err
 	}
 	defer unix.Close(fd)
-	r := rand.New(rand.NewPCG(a.Seed, 0))
-	frames := a.Frames
-	for range a.Rubbish {
-		f := make([]byte, 14+r.IntN(1501))
-		for i := range f {
-			f[i] = byte(r.Uint32())
-		}
-		frames = append(frames, f)
+	frames, err := rubbish(a)
+	if err != nil {
+		return 0, err
 	}
+	frames = append(frames, a.Frames...)
 	for _, f := range frames {
 		if _, err := unix.Write(fd, f); err != nil && !errors.Is(err, unix.ENOBUFS) {
 			return sent, fmt.Errorf("frame of %d bytes: %w", len(f), err)
@@ -224,6 +221,36 @@ func sendFrames(a order.Frames) (sent int, err error) {
 		sent++
 	}
 	return sent, nil
+}
+
+// rubbish returns frames of random bytes.
+func rubbish(a order.Frames) ([][]byte, error) {
+	if a.Rubbish == 0 {
+		return nil, nil
+	}
+	own, err := net.ParseMAC(a.MAC)
+	if err != nil {
+		return nil, err
+	}
+	to, err := net.ParseMAC(a.To)
+	if err != nil {
+		return nil, err
+	}
+	r := rand.New(rand.NewPCG(a.Seed, 0))
+	types := []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6, unix.ETH_P_ARP}
+	frames := make([][]byte, a.Rubbish)
+	for i := range frames {
+		f := make([]byte, 14+r.IntN(1501))
+		for j := range f {
+			f[j] = byte(r.Uint32())
+		}
+		if i%2 == 0 {
+			copy(f[copy(f, to):], own)
+			binary.BigEndian.PutUint16(f[12:], types[r.IntN(len(types))])
+		}
+		frames[i] = f
+	}
+	return frames, nil
 }
 
 // mostHeard bounds what an answer has.

@@ -139,7 +139,8 @@ type Flooded struct {
 type Frames struct {
 	MAC     string   `json:"mac"`
 	Frames  [][]byte `json:"frames,omitempty"`
-	Rubbish int      `json:"rubbish,omitempty"` // so many frames of random length and bytes besides
+	Rubbish int      `json:"rubbish,omitempty"` // so many frames of random length and bytes besides,
+	To      string   `json:"to,omitempty"`      // every other one from the NIC's MAC to this one, and of a known type
 	Seed    uint64   `json:"seed,omitempty"`
 }
 
