@@ -44,6 +44,12 @@ func startWith(t testing.TB, text string, log *slog.Logger, change func(*Gateway
 	if err != nil {
 		t.Fatal(err)
 	}
+	return startConfig(t, cfg, log, change)
+}
+
+// startConfig is startWith of a configuration that is parsed.
+func startConfig(t testing.TB, cfg *Config, log *slog.Logger, change func(*Gateway)) *site {
+	t.Helper()
 	g, err := New(cfg, log)
 	if err != nil {
 		t.Fatal(err)

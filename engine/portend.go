@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 
 	"sheaf/netstack"
@@ -67,14 +66,14 @@ func (o *opener) open(p *VMPort) (end, error) {
 
 // link opens the link of a port with a NIC.
 func (o *opener) link(p *VMPort) (link.Link, error) {
-	switch kind := p.Kind(); kind {
+	switch p.Kind() {
 	case KindVhostUser:
 		return vhostuser.OpenNIC(vhostuser.NICConfig{Path: p.Path(), Dial: p.Dial, MAC: p.HardwareAddr(), MTU: o.mtu, Log: o.log})
 	case KindStream:
 		return link.OpenStream(link.Config{Path: p.Path(), Dial: p.Dial})
 	case KindDgram:
 		return link.OpenDgram(link.Config{Path: p.Path()})
-	default:
-		return nil, fmt.Errorf("%s is no kind of port", kind)
+	default: // the other kinds were refused before
+		return link.OpenPasst(link.Config{Path: p.Path()})
 	}
 }
