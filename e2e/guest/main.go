@@ -33,6 +33,7 @@ var orders = map[string]func([]byte) (any, error){
 	"dial":       does(dial),
 	"resolve":    does(resolve),
 	"run":        does(run),
+	"relay":      does(relay),
 	"reboot":     does(reboot),
 	"crash":      does(crash),
 }

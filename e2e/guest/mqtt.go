@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"net"
+	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -45,13 +47,20 @@ const patience = 60 * time.Second
 
 func connect(a order.Client) (any, error) {
 	c := &client{name: a.Name, topics: map[string]order.Sequence{}}
+	broker := a.Broker.String()
+	if a.Vsock != 0 {
+		broker = fmt.Sprint("host:", a.Vsock)
+	}
 	o := mqtt.NewClientOptions().
-		AddBroker("tcp://" + a.Broker.String()).
+		AddBroker("tcp://" + broker).
 		SetClientID(a.Name).
 		SetKeepAlive(5 * time.Minute). // no traffic of its own beside what is measured
 		SetConnectTimeout(20 * time.Second).
 		SetAutoReconnect(false).
 		SetConnectionLostHandler(func(_ mqtt.Client, err error) { c.gone(err) })
+	if a.Vsock != 0 {
+		o.SetCustomOpenConnectionFn(func(*url.URL, mqtt.ClientOptions) (net.Conn, error) { return dialHost(a.Vsock) })
+	}
 	c.Client = mqtt.NewClient(o)
 	if err := done(c.Connect(), "CONNACK"); err != nil {
 		return nil, err

@@ -51,6 +51,7 @@ type Up struct {
 type Client struct {
 	Name   string         `json:"name"`
 	Broker netip.AddrPort `json:"broker"`
+	Vsock  uint32         `json:"vsock,omitempty"` // not at Broker, but at this port of the host
 	Topic  string         `json:"topic,omitempty"`
 	QoS    byte           `json:"qos"`
 }
@@ -168,4 +169,11 @@ type Run struct {
 	Argv []string      `json:"argv"`
 	Port uint16        `json:"port"`
 	Wait time.Duration `json:"wait"`
+}
+
+// Relay ("relay") listens at a port of the guest's vsock, and carries each connection to a
+// TCP server, with the ends of both directions.
+type Relay struct {
+	Vsock uint32         `json:"vsock"`
+	To    netip.AddrPort `json:"to"`
 }
