@@ -100,6 +100,34 @@ func TestDgramLooksForTheGuest(t *testing.T) {
 	}
 }
 
+// A guest that starts anew between two frames gets the second one, whoever looks when.
+func TestDgramAnotherGuestAtOnce(t *testing.T) {
+	path, own := filepath.Join(t.TempDir(), "gw"), filepath.Join(t.TempDir(), "vm")
+	d, err := OpenDgram(Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	first := bound(t, own)
+	sendTo(t, first, path, make([]byte, 60))
+	if n, err := d.Read([][]byte{make([]byte, MaxFrame)}, []int{0}); n != 1 || err != nil {
+		t.Fatalf("read %d, %v", n, err)
+	}
+	first.Close()
+	second := bound(t, own)
+	if err := d.Write([][]byte{make([]byte, 60), make([]byte, 61)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{60, 61} {
+		if n, err := second.Read(make([]byte, 100)); n != want || err != nil {
+			t.Errorf("received %d, %v, want %d", n, err, want)
+		}
+	}
+	if s := d.Status(); s.Connects != 2 || !s.Up || s.Sent != 2 || s.Dropped != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
 // A guest whose socket is where it is looked for is there before it has sent.
 func TestDgramKnownGuest(t *testing.T) {
 	d, _, own, _ := openDgram(t, true)
