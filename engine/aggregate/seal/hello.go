@@ -63,7 +63,6 @@ func (c *Conn) AppendHello(dst, payload []byte, at, end int) (b []byte, prefix i
 	message, _, marked := helloIn(payload, typeClientHello)
 	if marked = marked && c.fromClient && len(message) <= maxText; marked {
 		t.send(message)
-		c.Out.far.foretold = false
 		w.item(itemClient)
 	}
 	var name textName
@@ -98,7 +97,7 @@ func (s *Sealer) mark(payload []byte) bool {
 		return false
 	}
 	s.room.texts.receive(message)
-	s.client, s.expected = append(s.client[:0:0], message...), nil
+	s.client = append(s.client[:0:0], message...)
 	return true
 }
 
@@ -127,9 +126,7 @@ func (o *Opener) answer(w *writer, record []byte) bool {
 
 // answer appends the ServerHello that comes next.
 func (s *Sealer) answer(dst []byte, r *reader) []byte {
-	var name textName
-	copy(name[:], r.bytes(len(name)))
-	t := s.room.texts.sent[name]
+	t := s.room.texts.sent[readName(r)]
 	if r.bad || t == nil || len(r.b) < HeadLen {
 		r.bad = true
 		return dst

@@ -20,7 +20,7 @@ const (
 	itemNamed  = 7  // a ticket that the receiver sent, by its name(12)
 	itemClient = 8  // the payload is a record with a ClientHello, which the receiver may name
 	itemServer = 9  // the name(12) of the ClientHello that is answered, and the record of the ServerHello, its session id left out
-	itemDone   = 10 // the client's Finished, a record that the receiver foretold
+	itemDone   = 10 // the client's Finished, a record that the receiver foretold, by its name(8)
 	// From changeCipherSpec to heartbeat: a whole record whose content is of that type.
 
 	itemKind = 0x1f // the marker's bits that say which item it is

@@ -57,6 +57,8 @@ type Opener struct {
 	secrets entries
 
 	messages transcript // of the server's direction, as the far end has it
+	expected textName   // of the record with the client's Finished, if it was foretold
+	foretold bool
 }
 
 // far is what the Opener knows of the Sealer at the far end.
@@ -65,9 +67,6 @@ type far struct {
 	keys *Keys // those that it has in use
 	told bool  // it was told keys
 	next int   // the number of those that it is told next
-
-	expected textName // of the client's Finished, if it was foretold
-	foretold bool
 }
 
 const (
@@ -100,6 +99,7 @@ func (o *Opener) anew() {
 	o.far = far{}
 	clear(o.secrets.b)
 	o.secrets = entries{}
+	o.foretold = false
 	o.inside = false // its bytes so far are not at the far end
 	o.keys.unheard()
 }

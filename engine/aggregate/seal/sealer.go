@@ -37,7 +37,6 @@ type Sealer struct {
 
 	messages transcript // of the handshake, as far as the peer refers to it
 	client   []byte     // the ClientHello that the peer marked, owned; nil for none
-	expected []byte     // the record with the client's Finished, owned; nil where it was not foretold
 	room     *room      // of its Table
 }
 
@@ -92,14 +91,13 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 		case kind == itemUpdate && m == itemUpdate:
 			s.update(&r)
 		case kind == itemNamed && m == itemNamed:
-			dst = s.ticket(dst, &r)
+			dst = s.text(dst, &r, readName(&r))
 		case m == itemClient:
 			marked = true
 		case m == itemServer:
 			dst = s.answer(dst, &r)
 		case m == itemDone:
-			r.check(s.expected != nil)
-			dst = append(dst, s.expected...)
+			dst = s.text(dst, &r, readForetold(&r))
 		default:
 			r.bad = true
 		}
@@ -116,10 +114,14 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 	return dst, nil
 }
 
-// ticket appends a ticket that this end sent.
-func (s *Sealer) ticket(dst []byte, r *reader) []byte {
-	var name textName
+// readName reads the name of a text.
+func readName(r *reader) (name textName) {
 	copy(name[:], r.bytes(len(name)))
+	return name
+}
+
+// text appends a text that this end sent, or foretold.
+func (s *Sealer) text(dst []byte, r *reader, name textName) []byte {
 	t := s.room.texts.sent[name]
 	if t == nil {
 		r.bad = true

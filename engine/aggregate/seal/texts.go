@@ -55,8 +55,10 @@ type sentText struct {
 
 // receive notes a text that the peer sent, and each time that it sent it: so does the
 // peer.
-func (t *texts) receive(b []byte) {
-	name := nameOf(b)
+func (t *texts) receive(b []byte) { t.receiveAs(nameOf(b)) }
+
+// receiveAs notes a text of which the peer sent the name.
+func (t *texts) receiveAs(name textName) {
 	if t.received == nil {
 		t.received = make(map[textName]int)
 	}
@@ -75,8 +77,10 @@ func (t *texts) receive(b []byte) {
 }
 
 // send notes a text that is sent with the next frame.
-func (t *texts) send(b []byte) {
-	name := nameOf(b)
+func (t *texts) send(b []byte) { t.sendAs(nameOf(b), b) }
+
+// sendAs notes a text whose name is sent with the next frame.
+func (t *texts) sendAs(name textName, b []byte) {
 	if t.sent == nil {
 		t.sent = make(map[textName]*text)
 	}

@@ -9,7 +9,7 @@ import (
 //
 //	flags(1) [suite(2)] [number(varint)] [material]
 //
-// or the name(12) of the record by which the receiver is to send what it is told of.
+// or the name(8) of a record that the flow's other direction is expected to have.
 // The flags say what is there (engine/wire/SPEC.md section 10.2).
 const (
 	tellReverse = 1 // the material is of the flow's other direction, for the receiver to open it; a number is there
@@ -21,7 +21,7 @@ const (
 	// so that it is the first of a stage, and no other that takes its place.
 	tellAgain = 16
 	tellSuite = 32 // a suite is there; else it is that of the entry before
-	// tellExpected stands alone: what follows is the name(12) of the record that the
+	// tellExpected stands alone: what follows is the name(8) of the record that the
 	// client's Finished is to be in, whose flow the receiver sends.
 	tellExpected = 64
 	tellFlags    = tellReverse | tellFirst | tellClient | tellTraffic | tellAgain | tellSuite
@@ -128,8 +128,8 @@ func (s *Sealer) knows(of stage) bool {
 func (c *Conn) take(r *reader, last *Suite) {
 	flags := r.byte()
 	if flags == tellExpected {
-		copy(c.Out.far.expected[:], r.bytes(len(textName{})))
-		c.Out.far.foretold = true
+		c.Out.expected, c.Out.foretold = readForetold(r), true
+		c.table.room.texts.receiveAs(c.Out.expected)
 		return
 	}
 	s := stageHandshake

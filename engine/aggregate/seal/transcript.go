@@ -129,20 +129,42 @@ func (o *Opener) foretell() {
 	inner := binary.BigEndian.AppendUint32(nil, typeFinished<<24|uint32(o.messages.hash.Size()))
 	inner = o.messages.appendVerify(inner, keys.suite, theirs.material)
 	inner = append(inner, handshake)
-	c.In.expected = keys.Seal(nil, recordHead(applicationData), nil, inner, 0)
+	record := keys.Seal(nil, recordHead(applicationData), nil, inner, 0)
 	keys.Clear()
-	name := nameOf(c.In.expected)
-	o.secrets.b = append(append(o.secrets.b, tellExpected), name[:]...)
+	name := foretoldAs(record)
+	o.room.texts.sendAs(name, record)
+	o.secrets.b = append(append(o.secrets.b, tellExpected), name[:foretoldLen]...)
+}
+
+// foretoldLen is how much of the SHA-256 of a record that is foretold names it, in bytes: the
+// client, who may try, has to meet the one that is expected, and not any two.
+const foretoldLen = 8
+
+// foretoldAs returns the name of a record that is foretold.
+func foretoldAs(record []byte) (name textName) {
+	whole := nameOf(record)
+	copy(name[:], whole[:foretoldLen])
+	return name
+}
+
+// readForetold reads the name of such a record.
+func readForetold(r *reader) (name textName) {
+	copy(name[:], r.bytes(foretoldLen))
+	return name
 }
 
 // done writes the client's Finished, a record, if it is the one that was foretold.
 func (o *Opener) done(w *writer, record []byte) bool {
-	if !o.far.foretold || o.keys.current != nil || o.keys.passed > 0 || nameOf(record) != o.far.expected {
+	if !o.foretold || o.keys.current != nil || o.keys.passed > 0 || foretoldAs(record) != o.expected {
+		return false
+	}
+	if _, known := o.room.texts.received[o.expected]; !known {
 		return false
 	}
 	o.opened, o.Missed, o.rest = true, true, 0
-	o.far.foretold = false
+	o.foretold = false
 	w.item(itemDone)
+	w.b = append(w.b, o.expected[:foretoldLen]...)
 	w.bytes(nil, Piece{Type: handshake, Plain: true, Protected: true, Start: true})
 	o.keys.pass()
 	o.conn.count(len(record) - HeadLen - TagLen - 1)
