@@ -213,6 +213,7 @@ var roles = map[string]func(args []byte) (result any, err error){
 	"stranger":  role(beStrange),
 	"storm":     role(storm),
 	"sink":      role(countDatagrams),
+	"name":      role(name),
 
 	"time-connects": role(timeConnects),
 }

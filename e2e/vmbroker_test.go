@@ -20,10 +20,10 @@ func TestGuestBroker(t *testing.T) {
 		g.start()
 	}
 	l.waitUp(gateways...)
-	far, beside, seatOfBroker := seat{1, 1}, seat{2, 1}, seat{2, 2}
+	far, near, seatOfBroker := seat{1, 1}, seat{2, 1}, seat{2, 2}
 	h := &hypervisor{lab: l, outer: t, guests: []*guest{
 		l.clients().gw.powerOn(machine{name: "far", nics: l.nics(far)}),
-		l.broker().gw.powerOn(machine{name: "beside", nics: l.nics(beside)}),
+		l.broker().gw.powerOn(machine{name: "near", nics: l.nics(near)}),
 	}}
 	broker := l.broker().gw.boot(machine{name: "broker", nics: l.nics(seatOfBroker), broker: true})
 	for _, g := range h.guests {
@@ -32,7 +32,7 @@ func TestGuestBroker(t *testing.T) {
 	broker.ask("run", order.Run{Argv: []string{"/mosquitto", "-c", "/etc/mosquitto.conf"}, Port: 1883, Wait: 30 * time.Second}, nil)
 	for qos, k := range kinds {
 		broker.ask("net", seatOfBroker.net(k), nil)
-		h.together(func(number int, g *guest) error { return g.try("net", []seat{far, beside}[number-1].net(k), nil) })
+		h.together(func(number int, g *guest) error { return g.try("net", []seat{far, near}[number-1].net(k), nil) })
 		c := &conversation{
 			h: h, topic: "to-a-guest-" + k.name, qos: byte(qos),
 			broker: netip.AddrPortFrom(seatOfBroker.addresses(k)[qos%2], 1883), // IPv6 for the second
@@ -48,7 +48,7 @@ func TestGuestBroker(t *testing.T) {
 		for _, p := range []struct {
 			g    *gateway
 			port string
-		}{{gateways[0], far.port(k)}, {gateways[1], beside.port(k)}, {gateways[1], seatOfBroker.port(k)}} {
+		}{{gateways[0], far.port(k)}, {gateways[1], near.port(k)}, {gateways[1], seatOfBroker.port(k)}} {
 			if s := l.port(p.g, p.port); s.Link.Received == 0 || s.Link.Sent == 0 {
 				t.Errorf("%s: %s: %+v", p.g.name, p.port, s.Link)
 			}

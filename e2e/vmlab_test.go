@@ -140,7 +140,7 @@ func tapName(guest int) string { return fmt.Sprintf("tap%d", guest) }
 func newHypervisor(t *testing.T) *hypervisor {
 	t.Helper()
 	h := &hypervisor{lab: newLab(t, 3), outer: t, behind: map[byte]float64{}}
-	h.gateways = h.configure(tunnelOptions{ports: map[*site]string{h.clients(): h.guestTables(1, guestCount, "")}})
+	h.gateways = h.configure(tunnelOptions{ports: map[*site]string{h.clients(): h.guestTables(1, guestCount, fmt.Sprintf("dns = %q", beside.At))}})
 	h.host, h.far, h.device = h.gateways[0], h.gateways[1], h.gateways[2]
 	h.withoutRoot(h.host)
 	r := seat{1, 1}.routers(device)

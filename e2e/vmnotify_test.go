@@ -179,6 +179,7 @@ func TestGuests(t *testing.T) {
 		}
 	}
 	h.part("apart", h.apart)
+	h.part("names", h.names)
 	h.part("spoofed", h.spoofs)
 	h.part("floods", h.floods)
 	h.part("ports by command", h.portsByCommand)
@@ -249,6 +250,7 @@ func (h *hypervisor) wantOnlyCarrier(c *capture) {
 		case f.protocol == syscall.IPPROTO_UDP && slices.Contains(outside, f.src) && slices.Contains(outside, f.dst) && (f.sport == 4747 || f.dport == 4747):
 			carrier++
 		case f.protocol == syscall.IPPROTO_ICMP && f.src == outside[0] && f.dst == outside[1]: // of the carrier, while no gateway runs
+		case f.src == beside.At.Addr() && f.dst == beside.At.Addr(): // the gateway's own queries to the host's resolver
 		case f.dst.IsLinkLocalMulticast(): // neighbours, and who listens to which group
 		default:
 			t.Errorf("%v", f)
