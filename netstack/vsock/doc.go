@@ -19,9 +19,10 @@
 //	packet to the guest <-- table.next ------- streams with something to say, in turn
 //
 // What a guest can have is bounded: the credit that it is given is at most 32 MiB over all
-// streams, of which it may open 1024 itself; packets that answer no stream wait in a list of
-// 256, and its driver until there is room in it. What it sends against the rules
-// of a stream resets that, and against those of a ring its port, and nothing else.
+// streams, of which it may open 1024 itself; resets of what belongs to no stream wait in
+// a list of 128, and its driver until there is room in that. What it sends against the
+// rules of a stream resets the stream, what it does against those of a ring stops its port,
+// and either harms nothing else.
 //
 // Limits: no datagrams and no SOCK_SEQPACKET; guests do not reach one another. A driver's
 // event queue stays with the front end, as with QEMU.

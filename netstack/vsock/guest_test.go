@@ -87,6 +87,7 @@ const (
 // hypervisor that it is in.
 type testGuest struct {
 	t      testing.TB
+	path   string
 	cid    uint64
 	memory *virtiotest.Memory
 	front  *vhosttest.FrontEnd
@@ -119,7 +120,7 @@ func bootGuest(t testing.TB, path string, cid uint32) *testGuest {
 // newGuest is bootGuest without what receives.
 func newGuest(t testing.TB, path string, cid uint32, slot int) *testGuest {
 	t.Helper()
-	g := &testGuest{t: t, cid: uint64(cid), conns: make(map[key]*guestConn), listens: make(map[uint32]chan *guestConn), last: 1023, slot: slot}
+	g := &testGuest{t: t, path: path, cid: uint64(cid), conns: make(map[key]*guestConn), listens: make(map[uint32]chan *guestConn), last: 1023, slot: slot}
 	g.changed.L = &g.mu
 	var err error
 	if g.memory, err = virtiotest.NewMemory(4 << 20); err != nil {

@@ -91,6 +91,7 @@ func (h *Host) Plug(name string, c PortConfig) error {
 		return fmt.Errorf("vsock port %s: %w: CID %d: a guest's is %d to %d", name, ErrAddress, c.CID, firstCID, uint32(anyCID-1))
 	}
 	p := &port{host: h, name: name, cid: c.CID}
+	// Without a feature of the device's own it is one of streams (section 5.10.3).
 	p.offer = vhostuser.Offer{
 		Name:   "virtio-vsock",
 		Queues: []vhostuser.Direction{receiveQueue: vhostuser.ToGuest, transmitQueue: vhostuser.FromGuest},
@@ -290,7 +291,8 @@ func (p *port) dial(ctx context.Context, to uint32) (net.Conn, error) {
 	return c, nil
 }
 
-// Close unplugs all ports and closes all listeners but those of unix sockets. Closing again does nothing.
+// Close unplugs all ports and closes all listeners but those of unix sockets. Closing again
+// does nothing.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	h.closed = true

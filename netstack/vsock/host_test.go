@@ -241,7 +241,8 @@ func TestResets(t *testing.T) {
 	}
 }
 
-// A guest that is killed resets its streams and nobody else's, and the next that comes finds the port.
+// A guest that is killed resets its streams and nobody else's, and the next that comes
+// finds the port.
 func TestGuestGone(t *testing.T) {
 	noLeaks(t)
 	h, l, g := plugged(t)
@@ -257,6 +258,11 @@ func TestGuestGone(t *testing.T) {
 		t.Errorf("%v, want a reset", err)
 	}
 	exchange(t, oc, ogc)
+	c, gc := both(t, l, bootGuest(t, g.path, testCID))
+	exchange(t, c, gc)
+	if s := h.Ports()[0]; s.Connects != 2 {
+		t.Errorf("%+v", s)
+	}
 	if err := h.Unplug("other"); err != nil {
 		t.Error(err)
 	}

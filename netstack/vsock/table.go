@@ -64,10 +64,10 @@ func newTable(cid uint32, count *counters) *table {
 // full reports whether no further packet can be received before some are sent.
 func (t *table) full() bool { return len(t.resets) >= maxResets }
 
-// receive takes in a packet of the guest, which the table has room for: see full. payload is borrowed
-// until it returns; if it is shorter than the header says, the rest was too long to be
-// kept, and for any stream. s is the stream that the packet is about, or nil; if it
-// is offered, admit or refuse has to follow.
+// receive takes in a packet of the guest, for which the table has room: see full. payload
+// is borrowed until it returns; if it is shorter than the header says, it was longer than
+// any stream has room for. s is the stream that the packet is about, or nil; if it is
+// offered, admit or refuse has to follow.
 func (t *table) receive(h *header, payload []byte) (s *stream) {
 	t.count.received++
 	if h.srcCID != t.cid {
@@ -92,7 +92,8 @@ func (t *table) receive(h *header, payload []byte) (s *stream) {
 	return s
 }
 
-// answer answers a packet that belongs to no stream with a reset (section 5.10.6.4), if it is not one.
+// answer answers a packet that belongs to no stream with a reset (section 5.10.6.4), if it
+// is not one.
 func (t *table) answer(h *header) {
 	if h.op == opReset {
 		return
@@ -171,83 +172,6 @@ func (t *table) dial(port uint32) (*stream, error) {
 		return s, nil
 	}
 	return nil, unix.ENOBUFS
-}
-
-// hear takes in a packet of a stream that is neither broken nor gone.
-func (t *table) hear(s *stream, h *header, payload []byte) {
-	s.peerAlloc, s.peerForwarded = h.alloc, h.forwarded
-	if s.credit() > 0 {
-		s.asked = false
-	}
-	switch h.op {
-	case opResponse:
-		if s.phase != connecting || s.needs&needRequest != 0 {
-			t.violate(s)
-			return
-		}
-		t.count.dials++
-		s.phase = open
-		if s.ends != 0 {
-			s.needs |= needShutdown
-		}
-	case opReset:
-		t.hearReset(s)
-	case opShutdown:
-		t.hearShutdown(s, h.flags)
-	case opData:
-		t.hearData(s, h, payload)
-	case opCreditUpdate:
-	case opCreditRequest:
-		s.needs |= needUpdate
-	default:
-		t.violate(s)
-	}
-}
-
-func (t *table) hearReset(s *stream) {
-	switch s.phase {
-	case connecting:
-		s.err = unix.ECONNREFUSED
-	case open:
-		s.err = unix.ECONNRESET
-	}
-	t.remove(s)
-}
-
-func (t *table) hearShutdown(s *stream, flags uint32) {
-	if s.phase == connecting {
-		t.violate(s)
-		return
-	}
-	s.peerEnds |= flags & noMore
-	if s.peerEnds&noReceive != 0 {
-		s.out = nil
-	}
-	if s.peerEnds == noMore {
-		// The guest waits for a reset, which is no fault of anybody: what has come can
-		// still be read.
-		t.breakOff(s, unix.EPIPE)
-	}
-}
-
-func (t *table) hearData(s *stream, h *header, payload []byte) {
-	switch {
-	case s.phase == connecting || s.peerEnds&noSend != 0 || int64(h.length) > int64(s.in.size)-int64(s.received-s.forwarded):
-		t.violate(s)
-	case s.ends&noReceive != 0: // on its way when the guest was told
-		s.received += h.length
-		s.forwarded += h.length
-	default:
-		s.received += h.length
-		t.count.bytesFrom += uint64(h.length)
-		s.in.write(payload[:h.length])
-	}
-}
-
-// violate resets a stream whose rules the guest broke.
-func (t *table) violate(s *stream) {
-	t.count.violations++
-	t.breakOff(s, unix.ECONNRESET)
 }
 
 // breakOff has a stream reset, with what Read and Write say from then on.
@@ -372,8 +296,8 @@ func (t *table) hasSay() bool {
 }
 
 // next returns the next packet for the guest, with at most room bytes of payload, at
-// least 1. The payload is borrowed from a Write until the packet is given, s the stream that it is about
-// or nil. ok is false if there is none.
+// least 1. The payload is borrowed from a Write until the packet is given, s the stream
+// that it is about or nil. ok is false if there is none.
 func (t *table) next(room int, h *header) (payload []byte, s *stream, ok bool) {
 	if !t.hasSay() {
 		return nil, nil, false
