@@ -1,6 +1,7 @@
 package vhostuser
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"sheaf/netstack/link"
 )
@@ -19,6 +22,13 @@ import (
 const (
 	minPause = 20 * time.Millisecond
 	maxPause = 500 * time.Millisecond
+)
+
+// How much of what front ends and guests bring about is logged: each of them can do it as
+// often as it likes, and the last of it is in Status anyway.
+const (
+	logEvery = time.Second // on average
+	logBurst = 20          // as when a guest boots, or a gateway with it
 )
 
 // A Config says where a device is to be had.
@@ -33,6 +43,7 @@ type Backend struct {
 	config   Config
 	device   Device
 	log      *slog.Logger
+	logging  *rate.Limiter
 	listener *net.UnixListener // nil if it dials
 	closing  chan struct{}
 	done     chan struct{}
@@ -47,7 +58,7 @@ type Backend struct {
 // with Dial the hypervisor's, whenever it is there. The error wraps one of the sentinels
 // of package link where one fits.
 func Open(c Config, d Device) (*Backend, error) {
-	b := &Backend{config: c, device: d, log: c.Log, closing: make(chan struct{}), done: make(chan struct{})}
+	b := &Backend{config: c, device: d, log: c.Log, logging: rate.NewLimiter(rate.Every(logEvery), logBurst), closing: make(chan struct{}), done: make(chan struct{})}
 	if b.log == nil {
 		b.log = slog.New(slog.DiscardHandler)
 	}
@@ -63,6 +74,18 @@ func Open(c Config, d Device) (*Backend, error) {
 	}
 	go b.run()
 	return b, nil
+}
+
+// note logs what happened, unless too much does. err is why, or nil.
+func (b *Backend) note(level slog.Level, what string, err error) {
+	if !b.logging.Allow() {
+		return
+	}
+	var why []any
+	if err != nil {
+		why = []any{"error", err}
+	}
+	b.log.Log(context.Background(), level, what, why...)
 }
 
 // Status tells of the guest: Up, Since, Fault and Connects. The counters are the device's.
@@ -91,7 +114,8 @@ func (b *Backend) Close() error {
 }
 
 // run serves front ends until Close. A second one at the same time waits in the queue of
-// the listening socket: a hypervisor that was killed and started may call before it shows that the first is gone.
+// the listening socket: a hypervisor that was killed and started may call before the end
+// of the first one shows.
 func (b *Backend) run() {
 	defer close(b.done)
 	pause := minPause
@@ -126,7 +150,7 @@ func (b *Backend) connect() (*net.UnixConn, error) {
 func (b *Backend) serve(conn *net.UnixConn) (err error) {
 	connects := b.Status().Connects
 	if err = b.keep(conn); err == nil {
-		b.log.Debug("front end connected")
+		b.note(slog.LevelDebug, "front end connected", nil)
 		err = newFront(b.device, b).serve(newSocket(conn), b.refused)
 	}
 	b.keep(nil)
@@ -136,7 +160,7 @@ func (b *Backend) serve(conn *net.UnixConn) (err error) {
 		b.fault(fmt.Errorf("the front end: %w", v))
 		return err
 	}
-	b.log.Debug("front end gone", "error", err)
+	b.note(slog.LevelDebug, "front end gone", err)
 	if b.Status().Connects == connects {
 		return err
 	}
@@ -150,7 +174,7 @@ func (b *Backend) refused(err error) {
 	if !b.status.Up {
 		b.status.Fault = "the front end: " + err.Error()
 	}
-	b.log.Warn("refused to the front end", "error", err)
+	b.note(slog.LevelWarn, "refused to the front end", err)
 }
 
 // keep makes conn the one that Close closes. The error is os.ErrClosed after Close.
@@ -177,9 +201,9 @@ func (b *Backend) up(up bool) {
 	if up {
 		b.status.Connects++
 		b.status.Fault = ""
-		b.log.Info("guest is there")
+		b.note(slog.LevelInfo, "guest is there", nil)
 	} else {
-		b.log.Info("guest is gone")
+		b.note(slog.LevelInfo, "guest is gone", nil)
 	}
 }
 
@@ -188,5 +212,5 @@ func (b *Backend) fault(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status.Fault = err.Error()
-	b.log.Warn("guest given up", "error", err)
+	b.note(slog.LevelWarn, "guest given up", err)
 }

@@ -21,7 +21,9 @@
 // Whoever of the two comes back finds the other: after a front end has gone the next is
 // waited for, and a back end that comes back goes on where the guest's used ring ends.
 //
-// Limits: one queue for each direction of a device, split rings only, no in-band notifications, no IOMMU, no
-// migration. Guest memory is of tmpfs (memfd_create(2) or /dev/shm) or hugetlbfs; Linux
-// from 5.8 on, on little-endian processors.
+// Limits: one queue for each direction of a device, split rings only, no in-band
+// notifications, no IOMMU, no migration. Guest memory is of tmpfs (memfd_create(2) or
+// /dev/shm) or hugetlbfs; Linux from 5.8 on, on little-endian processors. A NIC of which
+// MAC or MTU are configured offers CONFIG, by which crosvm asks for them; QEMU, which
+// knows a NIC's itself, warns of the offer at each start, and is served all the same.
 package vhostuser
