@@ -359,3 +359,21 @@ func TestBlockingCall(t *testing.T) {
 	within(t, "Write", func() { <-done })
 	must(t, unix.SetNonblock(fd, true))
 }
+
+// Where the call comes before the kick, as from Cloud Hypervisor, the start signals it:
+// what a back end before this one finished may not have been told.
+func TestCallBeforeKick(t *testing.T) {
+	r := newRig(t)
+	g := r.guest(vhosttest.Options{})
+	r.exchange(g)
+	f := g.FrontEnd()
+	base(t, f, 0)
+	base(t, f, 1)
+	call, err := vhosttest.NewEventfd()
+	must(t, err)
+	defer call.Close()
+	for i := range uint64(2) {
+		must(t, f.Send(vhosttest.SetVringCall, vhosttest.U64(i), call.FD()), f.Send(vhosttest.SetVringKick, vhosttest.U64(i), g.Kick(int(i)).FD()))
+	}
+	within(t, "the signal", func() { must(t, call.Wait()) })
+}
