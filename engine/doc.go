@@ -19,4 +19,8 @@
 // Where a [[tls]] table has a certificate the gateway is itself the TLS server (front):
 // connections to it that come out of the tunnel end in the userspace stack, or in one
 // beside the device (aside), and go on to a plain server.
+//
+// With a [vm] virtual machines are behind a router (guests) that is the port, or stands
+// beside it. Their ends come and go while the gateway runs (ports), from the configuration,
+// files in a directory (portFiles) and the control socket.
 package engine

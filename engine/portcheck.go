@@ -15,9 +15,10 @@ import (
 // A PortFault is what is wrong with a guest's port, or with the directory of ports, before
 // a gateway runs.
 type PortFault struct {
-	Port string // its name; "" for the directory
-	Err  error
-	Mend string
+	Port      string // its name; "" for the directory
+	Err       error
+	Mend      string
+	Tolerated bool // it is of the directory, or a port in it: the gateway starts all the same
 }
 
 // Error says what is wrong and how to mend it.
@@ -46,7 +47,7 @@ func InspectPorts(cfg *Config) (all []VMPort, faults []*PortFault) {
 	if cfg.VM.Directory != "" {
 		files, err := newPortFiles(cfg.VM.Directory).list()
 		if err != nil {
-			faults = append(faults, &PortFault{Err: err, Mend: "make the folder, or correct directory of [vm]"})
+			faults = append(faults, &PortFault{Err: err, Mend: "make the folder, or correct directory of [vm]", Tolerated: true})
 		}
 		for _, name := range slices.Sorted(maps.Keys(files)) {
 			path := filepath.Join(cfg.VM.Directory, name)
@@ -57,7 +58,7 @@ func InspectPorts(cfg *Config) (all []VMPort, faults []*PortFault) {
 				}
 			}
 			if err != nil {
-				faults = append(faults, &PortFault{Port: name[:len(name)-len(portSuffix)], Err: err, Mend: "correct the file; the gateway reads it again by itself"})
+				faults = append(faults, &PortFault{Port: name[:len(name)-len(portSuffix)], Err: err, Mend: "correct the file; the gateway reads it again by itself", Tolerated: true})
 				continue
 			}
 			all = append(all, p)
@@ -65,6 +66,7 @@ func InspectPorts(cfg *Config) (all []VMPort, faults []*PortFault) {
 	}
 	for i := range all {
 		if f := all[i].inspectSocket(); f != nil {
+			f.Tolerated = i >= len(cfg.VM.Ports)
 			faults = append(faults, f)
 		}
 	}
@@ -77,7 +79,7 @@ func (p *VMPort) inspectSocket() *PortFault {
 	info, err := os.Lstat(path)
 	switch {
 	case err == nil && info.Mode()&fs.ModeSocket == 0:
-		return &PortFault{p.Name, fmt.Errorf("at %s is something else than a socket", path), "remove it, or correct at"}
+		return &PortFault{Port: p.Name, Err: fmt.Errorf("at %s is something else than a socket", path), Mend: "remove it, or correct at"}
 	case p.Dial: // a hypervisor that is not there yet is no fault
 		return nil
 	}
@@ -85,14 +87,14 @@ func (p *VMPort) inspectSocket() *PortFault {
 	info, err = os.Stat(folder)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &PortFault{p.Name, fmt.Errorf("the folder of its socket, %s, is not there", folder), "make it, for the gateway's user and the hypervisor's only"}
+		return &PortFault{Port: p.Name, Err: fmt.Errorf("the folder of its socket, %s, is not there", folder), Mend: "make it, for the gateway's user and the hypervisor's only"}
 	case err != nil:
-		return &PortFault{p.Name, err, "see who may look at the folder"}
+		return &PortFault{Port: p.Name, Err: err, Mend: "see who may look at the folder"}
 	case !info.IsDir():
-		return &PortFault{p.Name, fmt.Errorf("%s is not a folder", folder), "correct at"}
+		return &PortFault{Port: p.Name, Err: fmt.Errorf("%s is not a folder", folder), Mend: "correct at"}
 	}
 	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
-		return &PortFault{p.Name, fmt.Errorf("its socket cannot be made in %s: %w", folder, err), "let the gateway's user write there, or correct at"}
+		return &PortFault{Port: p.Name, Err: fmt.Errorf("its socket cannot be made in %s: %w", folder, err), Mend: "let the gateway's user write there, or correct at"}
 	}
 	return nil
 }

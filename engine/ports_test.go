@@ -2,8 +2,10 @@ package engine
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -116,6 +118,20 @@ func TestPortsByCommand(t *testing.T) {
 	}
 	if got := h.ports(t); got != "m1 configuration, m2 command" {
 		t.Errorf("ports %s", got)
+	}
+	resp, err := http.Get("http://" + h.g.scrape.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	metrics, _ := io.ReadAll(resp.Body)
+	for _, want := range []string{
+		`sheaf_port_up{port="m2"} 0`, `sheaf_port_frames_total{direction="received",port="m1"} 0`, `sheaf_port_lost_total{port="m2",reason="spoofed ARP"} 0`,
+		"sheaf_port_faults 0", "sheaf_guest_spoofed_packets_total 0",
+	} {
+		if !strings.Contains(string(metrics), want) {
+			t.Errorf("no %s in the metrics:\n%s", want, metrics)
+		}
 	}
 	for _, bad := range []struct {
 		p    VMPort

@@ -42,7 +42,8 @@ not leave in the clear: "sheaf down" removes those, and fallback = "route" in th
 configuration does without. A peer that cannot be reached is called
 again and again, and the log says why it could not be.
 
-SIGHUP reads the routes of the configuration anew, without touching a lane. It
+SIGHUP reads the routes of the configuration anew, and the guests' ports, without
+touching a lane or a port that stays. It
 does not matter whether anybody reads the log.
 
 Exit codes: 0, it was interrupted, or the configuration is in order; 2, it could
@@ -53,7 +54,7 @@ not be brought up, or had to end.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if check {
-				return checkOnly(path, cmd.OutOrStdout())
+				return checkOnly(path, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			if refuse {
 				return refuseOnly(path, cmd.OutOrStdout())
@@ -71,8 +72,9 @@ not be brought up, or had to end.`,
 	return cmd
 }
 
-// checkOnly reads the configuration, and the files of guests' ports that it names.
-func checkOnly(path string, stdout io.Writer) error {
+// checkOnly reads the configuration, and the files of guests' ports that it names. What is
+// wrong with one of those is told, and keeps no gateway from starting.
+func checkOnly(path string, stdout, stderr io.Writer) error {
 	cfg, err := loadConfig(path)
 	if err != nil {
 		return err
@@ -80,8 +82,11 @@ func checkOnly(path string, stdout io.Writer) error {
 	what := count(uint64(len(cfg.Peers)), "peer")
 	if cfg.VM != nil {
 		ports, faults := engine.InspectPorts(cfg)
-		if len(faults) > 0 {
-			return faults[0]
+		for _, f := range faults {
+			if !f.Tolerated {
+				return f
+			}
+			complain(stderr, f)
 		}
 		what += ", " + count(uint64(len(ports)), "guest")
 	}
