@@ -39,7 +39,7 @@ func TestGuestBroker(t *testing.T) {
 		}
 		c.connect()
 		sent0, _ := l.clients().wanCount()
-		c.publish(40)
+		c.publish(40, brisk)
 		own := c.settled(20 * time.Second)
 		sent1, _ := l.clients().wanCount()
 		t.Logf("%s, QoS %d: far p50 %.2f ms, max %.2f ms; beside the broker p50 %.2f ms, max %.2f ms; WAN up %+v",

@@ -185,7 +185,7 @@ func (h *hypervisor) flood(t *testing.T, c *conversation, bad *guest, k kind) {
 			t.Error(err)
 		}
 	})
-	c.publish(40)
+	c.publish(40, brisk)
 	sending.Wait()
 	own := c.settled(30 * time.Second)
 	p := h.lab.port(h.host, lastSeat.port(k))
@@ -206,7 +206,7 @@ func (h *hypervisor) gatewayKilled(t *testing.T) {
 	for range 10 {
 		begin := time.Now()
 		var published sync.WaitGroup
-		published.Go(func() { c.publish(6) })
+		published.Go(func() { c.publish(6, brisk) })
 		time.Sleep(150 * time.Millisecond)
 		h.host.kill()
 		h.outside(h.host.start)
@@ -239,7 +239,7 @@ func (h *hypervisor) guestKilled(t *testing.T) {
 				h.outside(func() { g = h.powerOn(lastGuest) })
 				g.t = t
 			}
-			c.publish(10)
+			c.publish(10, brisk)
 			g.awaitBoot()
 			worst = max(worst, h.portBack(g, kinds[round%len(kinds)]))
 			c.settled(10 * time.Second)
@@ -272,7 +272,7 @@ func (h *hypervisor) portsByCommand(t *testing.T) {
 		c := h.converse("beside", 1)
 		for _, k := range kinds {
 			h.replug(t, g, k)
-			c.publish(10)
+			c.publish(10, brisk)
 			c.settled(10 * time.Second)
 		}
 		c.end()

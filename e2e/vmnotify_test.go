@@ -68,20 +68,19 @@ func (c *conversation) connect() {
 
 func (c *conversation) client(number int) string { return fmt.Sprintf("%s-%d", c.topic, number) }
 
-// spacing keeps the guests' messages apart, so that which of them coincide is no matter of
-// chance, which bytes on the link depend on.
-const spacing = 17 * time.Millisecond
-
-// publish has all guests publish, 20 messages a second each.
-func (c *conversation) publish(count int) {
+// publish has all guests publish, a message in every such time each, and the guests one
+// after the other.
+func (c *conversation) publish(count int, every time.Duration) {
 	c.h.t.Helper()
-	const every = 50 * time.Millisecond
 	c.h.together(func(number int, g *guest) error {
-		time.Sleep(time.Duration(number) * spacing)
+		time.Sleep(time.Duration(number) * every / guestCount)
 		return g.try("publish", order.Publish{Name: c.client(number), Topic: fmt.Sprintf("%s/%d", c.topic, number), QoS: c.qos, First: c.sent, Count: count, Every: every}, nil)
 	})
 	c.sent += count
 }
+
+// brisk is how often a guest publishes where no bytes are counted.
+const brisk = 50 * time.Millisecond
 
 // settled waits until all that was published came to all, then fails the test unless it
 // came once, in order, and over connections that never broke. It returns how long the
@@ -129,8 +128,13 @@ func (c *conversation) end() {
 	})
 }
 
-// messages is how many each guest publishes where bytes are counted, in 4 s.
-const messages = 80
+// Where bytes are counted each guest publishes so many messages, so far apart that all which
+// comes of one, delayed acknowledgements too (40 ms in Linux), has gone before the next: what
+// coincides, and so takes fewer packets, would be a matter of how fast the guests are.
+const (
+	messages = 24
+	slow     = 250 * time.Millisecond
+)
 
 // notify has the guests converse over their NICs of a kind, and returns the WAN's bytes for
 // each delivered message.
@@ -140,7 +144,7 @@ func (h *hypervisor) notify(k kind, qos byte) float64 {
 	h.use(k)
 	h.talks++
 	c := h.converse(fmt.Sprintf("%s-%d-%d", k.name, qos, h.talks), qos)
-	c.publish(2) // which acquaints the gateways with the topics
+	c.publish(2, brisk) // which acquaints the gateways with the topics
 	c.settled(10 * time.Second)
 	s := h.host.site
 	if k == device {
@@ -148,7 +152,7 @@ func (h *hypervisor) notify(k kind, qos byte) float64 {
 	}
 	time.Sleep(500 * time.Millisecond)
 	up0, down0 := s.wanCount()
-	c.publish(messages)
+	c.publish(messages, slow)
 	own := c.settled(10 * time.Second)
 	time.Sleep(500 * time.Millisecond)
 	up1, down1 := s.wanCount()

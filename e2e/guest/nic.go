@@ -152,11 +152,11 @@ func lease(l netlink.Link, up *order.Up) error {
 func awaitRouter(l netlink.Link, up *order.Up) error {
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		routes, err := netlink.RouteList(l, unix.AF_INET6)
-		if err != nil {
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // by a change
 			return err
 		}
 		addresses, err := netlink.AddrList(l, unix.AF_INET6)
-		if err != nil {
+		if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) {
 			return err
 		}
 		router, address := defaultRouter(routes), usable(addresses)
