@@ -3,6 +3,7 @@ package vhostuser
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -16,8 +17,11 @@ const patience = 20 * time.Second
 func noLeaks(t testing.TB) {
 	t.Helper()
 	warm(t)
+	runtime.GC()
+	percent := debug.SetGCPercent(-1) // which would close files that nobody closes
 	before := count(t)
 	t.Cleanup(func() {
+		defer debug.SetGCPercent(percent)
 		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 			now := count(t)
 			if now.goroutines <= before.goroutines && now.files <= before.files && now.mappings <= before.mappings {
