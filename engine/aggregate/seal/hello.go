@@ -61,7 +61,7 @@ func (c *Conn) AppendHello(dst, payload []byte, at, end int) (b []byte, prefix i
 	t := &c.table.room.texts
 	w := writer{b: dst}
 	message, _, marked := helloIn(payload, typeClientHello)
-	if marked = marked && c.fromClient && len(message) <= maxText; marked {
+	if marked = marked && c.fromClient && len(message) <= maxText && !t.taken(message); marked {
 		t.send(message)
 		w.item(itemClient)
 	}

@@ -51,7 +51,7 @@ func TestHandshakeFollowsFromItsHello(t *testing.T) {
 	if !hello.Opened || len(hello.Payload) != len(hello.Want)+2 {
 		t.Errorf("the ClientHello is opened: %v, with %d bytes for %d", hello.Opened, len(hello.Payload), len(hello.Want))
 	}
-	const session, name = 32, 12
+	const session, name = 32, 8
 	protected := 5 + 16 + 1 // of one record
 	mark := 1 + 2           // of one item with its length
 	if want := len(answer.Want) - session + 1 + name - (protected + 48) + 2 + 1 + mark; len(answer.Payload) > want {

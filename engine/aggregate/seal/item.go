@@ -17,9 +17,9 @@ const (
 	itemNumber = 4  // the number of the record that follows, as a varint, and how much of it went before
 	itemStage  = 5  // which of the keys told are the ones from here on
 	itemUpdate = 6  // the keys that follow those in use (RFC 8446 section 7.2)
-	itemNamed  = 7  // a ticket that the receiver sent, by its name(12)
+	itemNamed  = 7  // a ticket that the receiver sent, by its name(8)
 	itemClient = 8  // the payload is a record with a ClientHello, which the receiver may name
-	itemServer = 9  // the name(12) of the ClientHello that is answered, and the record of the ServerHello, its session id left out
+	itemServer = 9  // the name(8) of the ClientHello that is answered, and the record of the ServerHello, its session id left out
 	itemDone   = 10 // the client's Finished, a record that the receiver foretold, by its name(8)
 	// From changeCipherSpec to heartbeat: a whole record whose content is of that type.
 

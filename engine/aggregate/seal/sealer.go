@@ -90,14 +90,12 @@ func (s *Sealer) Seal(dst, opened []byte) ([]byte, error) {
 			s.take(&r)
 		case kind == itemUpdate && m == itemUpdate:
 			s.update(&r)
-		case kind == itemNamed && m == itemNamed:
-			dst = s.text(dst, &r, readName(&r))
+		case m == itemNamed, m == itemDone:
+			dst = s.text(dst, &r)
 		case m == itemClient:
 			marked = true
 		case m == itemServer:
 			dst = s.answer(dst, &r)
-		case m == itemDone:
-			dst = s.text(dst, &r, readForetold(&r))
 		default:
 			r.bad = true
 		}
@@ -121,8 +119,8 @@ func readName(r *reader) (name textName) {
 }
 
 // text appends a text that this end sent, or foretold.
-func (s *Sealer) text(dst []byte, r *reader, name textName) []byte {
-	t := s.room.texts.sent[name]
+func (s *Sealer) text(dst []byte, r *reader) []byte {
+	t := s.room.texts.sent[readName(r)]
 	if t == nil {
 		r.bad = true
 		return dst

@@ -1,6 +1,7 @@
 package seal
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 )
@@ -10,9 +11,11 @@ import (
 // was in a record of the other direction. So it goes by its name. A ClientHello is named
 // too, where it is marked: what answers it follows from it in part.
 
-// A textName is the beginning of the SHA-256 of a text, a ticket or a ClientHello: nobody
-// makes two texts of one name, with which an epoch could be ended.
-type textName [12]byte
+// A textName is the beginning of the SHA-256 of a text. Nobody makes a text of a given name;
+// two of one name a client could make, with which an epoch could be ended, so that of its
+// ClientHellos none is marked whose name another text has. A ticket is the server's and
+// encrypted, and a record is not for the client to choose.
+type textName [8]byte
 
 func nameOf(text []byte) textName {
 	sum := sha256.Sum256(text)
@@ -76,11 +79,15 @@ func (t *texts) receiveAs(name textName) {
 	t.oldest = (t.oldest + 1) % maxTexts
 }
 
-// send notes a text that is sent with the next frame.
-func (t *texts) send(b []byte) { t.sendAs(nameOf(b), b) }
+// taken says whether another text that is sent, and not forgotten, has the name of b.
+func (t *texts) taken(b []byte) bool {
+	other := t.sent[nameOf(b)]
+	return other != nil && !bytes.Equal(other.bytes, b)
+}
 
-// sendAs notes a text whose name is sent with the next frame.
-func (t *texts) sendAs(name textName, b []byte) {
+// send notes a text that is sent with the next frame, or foretold, and returns its name.
+func (t *texts) send(b []byte) textName {
+	name := nameOf(b)
 	if t.sent == nil {
 		t.sent = make(map[textName]*text)
 	}
@@ -90,6 +97,7 @@ func (t *texts) sendAs(name textName, b []byte) {
 	t.sent[name].times++
 	t.queue = append(t.queue, sentText{name: name})
 	t.pending++
+	return name
 }
 
 // written notes the number of the frame that has what was sent since the last one.

@@ -181,3 +181,21 @@ func TestTicketByName(t *testing.T) {
 		t.Error("a ticket of an epoch before is known")
 	}
 }
+
+// A ClientHello whose name another text has is not marked.
+func TestNameThatIsTaken(t *testing.T) {
+	hello := append([]byte{22, 3, 1, 0, 60, 1, 0, 0, 56, 3, 3}, make([]byte, 54)...)
+	for name, tt := range map[string]struct {
+		other []byte
+		ok    bool
+	}{"by nobody": {nil, true}, "by itself": {hello[HeadLen:], true}, "by another": {[]byte("another text"), false}} {
+		table := NewTable(Config{}, 1)
+		c := table.add(&parsers.FlowKey{}, true)
+		if tt.other != nil {
+			table.room.texts.sent = map[textName]*text{nameOf(hello[HeadLen:]): {bytes: tt.other, times: 1}}
+		}
+		if _, _, _, ok := c.AppendHello(nil, hello, 0, 0); ok != tt.ok {
+			t.Errorf("taken %s: marked %v", name, ok)
+		}
+	}
+}

@@ -128,7 +128,7 @@ func (s *Sealer) knows(of stage) bool {
 func (c *Conn) take(r *reader, last *Suite) {
 	flags := r.byte()
 	if flags == tellExpected {
-		c.Out.expected, c.Out.foretold = readForetold(r), true
+		c.Out.expected, c.Out.foretold = readName(r), true
 		c.table.room.texts.receiveAs(c.Out.expected)
 		return
 	}

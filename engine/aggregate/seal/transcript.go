@@ -131,31 +131,13 @@ func (o *Opener) foretell() {
 	inner = append(inner, handshake)
 	record := keys.Seal(nil, recordHead(applicationData), nil, inner, 0)
 	keys.Clear()
-	name := foretoldAs(record)
-	o.room.texts.sendAs(name, record)
-	o.secrets.b = append(append(o.secrets.b, tellExpected), name[:foretoldLen]...)
-}
-
-// foretoldLen is how much of the SHA-256 of a record that is foretold names it, in bytes: the
-// client, who may try, has to meet the one that is expected, and not any two.
-const foretoldLen = 8
-
-// foretoldAs returns the name of a record that is foretold.
-func foretoldAs(record []byte) (name textName) {
-	whole := nameOf(record)
-	copy(name[:], whole[:foretoldLen])
-	return name
-}
-
-// readForetold reads the name of such a record.
-func readForetold(r *reader) (name textName) {
-	copy(name[:], r.bytes(foretoldLen))
-	return name
+	name := o.room.texts.send(record)
+	o.secrets.b = append(append(o.secrets.b, tellExpected), name[:]...)
 }
 
 // done writes the client's Finished, a record, if it is the one that was foretold.
 func (o *Opener) done(w *writer, record []byte) bool {
-	if !o.foretold || o.keys.current != nil || o.keys.passed > 0 || foretoldAs(record) != o.expected {
+	if !o.foretold || o.keys.current != nil || o.keys.passed > 0 || nameOf(record) != o.expected {
 		return false
 	}
 	if _, known := o.room.texts.received[o.expected]; !known {
@@ -164,7 +146,7 @@ func (o *Opener) done(w *writer, record []byte) bool {
 	o.opened, o.Missed, o.rest = true, true, 0
 	o.foretold = false
 	w.item(itemDone)
-	w.b = append(w.b, o.expected[:foretoldLen]...)
+	w.b = append(w.b, o.expected[:]...)
 	w.bytes(nil, Piece{Type: handshake, Plain: true, Protected: true, Start: true})
 	o.keys.pass()
 	o.conn.count(len(record) - HeadLen - TagLen - 1)

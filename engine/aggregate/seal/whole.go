@@ -116,7 +116,7 @@ func (o *Opener) learn(kind byte, inner []byte) {
 		return
 	}
 	if o.keys.stage == stageTraffic && o.keys.current.suite.tls13 {
-		ticketsIn(inner, o.room.texts.send)
+		ticketsIn(inner, func(ticket []byte) { o.room.texts.send(ticket) })
 	}
 	o.keys.handshake(o, inner)
 }
