@@ -50,10 +50,10 @@ demo: build ## a broker, 100 subscribers, two gateways; no root, 15 s
 
 # The services that Debian starts with some of the packages are in nobody's way:
 # the tests start brokers of their own in namespaces of their own.
-e2e: ## real clients and real brokers in network namespaces; root, installs from Debian, 22 minutes
+e2e: ## real clients and real brokers in network namespaces; root, installs from Debian, 23 minutes
 	apt-get update -q && apt-get install -qy mosquitto mosquitto-clients nats-server redis-server rabbitmq-server iproute2 ethtool tcpdump iputils-ping traceroute iperf3 nftables gcc libc6-dev make
 	apt-get install -qy --no-install-recommends qemu-system-x86
-	E2E=1 $(GO) run ./tools/gotest ./e2e -count=1 -v -timeout 30m
+	E2E=1 $(GO) run ./tools/gotest ./e2e -count=1 -v -timeout 35m
 
 captures: ## make the simulated captures in testdata/ anew
 	$(GO) run ./tools/mkcapture -dir testdata

@@ -19,6 +19,7 @@ type fanout struct {
 	settle      time.Duration  // after the last message, until all must be there
 	broker      netip.AddrPort // the protocol's port on the broker's host where it says nothing
 	tls         *credentials   // nil for none
+	front       bool           // broker is a gateway in front of the protocol's port, where the publisher goes
 }
 
 // A measurement is what a fan-out took.
@@ -46,7 +47,12 @@ func (l *lab) fanOut(f fanout) *measurement {
 func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
 	l.t.Helper()
 	topic := cmp.Or(f.topic, "plant/line-3/state")
-	broker := cmp.Or(f.broker, netip.AddrPortFrom(l.broker().host4, protocolOf(f.protocol).Port))
+	plain := netip.AddrPortFrom(l.broker().host4, protocolOf(f.protocol).Port)
+	broker := cmp.Or(f.broker, plain)
+	publishAt, publishTLS := broker, f.tls
+	if f.front {
+		publishAt, publishTLS = plain, nil
+	}
 	subs := l.clients().lan.help("subscribe", subscribers{
 		Protocol: f.protocol, Broker: broker, First: l.clients().host4, Count: f.subscribers, Topic: topic, QoS: f.qos, TLS: f.tls,
 	})
@@ -58,7 +64,7 @@ func (l *lab) fanOutWith(f fanout, meanwhile func()) *measurement {
 		beside, from = l.clients(), addressAfter(l.clients().host4, f.subscribers)
 	}
 	pub := beside.lan.help("publish", publisher{
-		Protocol: f.protocol, Broker: broker, From: from, Topic: topic, QoS: f.qos, Rate: f.rate, For: f.length, TLS: f.tls,
+		Protocol: f.protocol, Broker: publishAt, From: from, Topic: topic, QoS: f.qos, Rate: f.rate, For: f.length, TLS: publishTLS,
 	})
 	time.Sleep(f.length / 3)
 	meanwhile()

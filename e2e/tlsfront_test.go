@@ -152,17 +152,16 @@ func (l *lab) publishOnce(t *testing.T, to, at netip.AddrPort, options ...string
 }
 
 // A fan-out through a gateway that is the TLS server takes little more than in plain, and
-// comes little later.
+// comes little later. The publisher is beside the broker, at its plain listener.
 func TestTLSFrontBesidePlain(t *testing.T) {
 	const subscribers = 100
 	l := newLab(t, 2)
 	p := l.newPKI()
 	p.fleet(subscribers)
-	p.client("publisher-" + addressAfter(l.clients().host4, subscribers).String())
 	at := l.secureBroker()
 	gateways := l.tunnel(tunnelOptions{offload: true, top: metricsLine, tables: l.fronting(p, l.broker().mosquitto(), "", at)})
 	defer wantNothingLost(t, gateways...)
-	f := trial{fanout: fanout{protocol: "mqtt", subscribers: subscribers, rate: 20, length: seconds(6, 4), far: true}, delivery: stateTally}
+	f := trial{fanout: fanout{protocol: "mqtt", subscribers: subscribers, rate: 20, length: seconds(6, 4), front: true}, delivery: stateTally}
 	for qos := range 2 {
 		f.qos = byte(qos)
 		l.compareTLS(gateways, f, secure{at, p.credentials()})
