@@ -46,7 +46,7 @@ apt "$1" download "qemu-system-x86 qemu-system-common qemu-system-data seabios"
 for d in *.deb; do dpkg -x "$d" root; done
 `
 	if out, err := exec.Command("sh", "-c", script, "sh", root).CombinedOutput(); err != nil {
-		t.Fatalf("QEMU of Debian's backports: %v\n%s", err, out)
+		t.Skipf("QEMU of Debian's backports is not to be had, and the one that is installed is %d: %v\n%s", major, err, out)
 	}
 	share := filepath.Join(root, "root/usr/share")
 	modules, _ := filepath.Glob(filepath.Join(root, "root/usr/lib/*/qemu"))

@@ -74,15 +74,22 @@ func startConfig(t testing.TB, cfg *Config, log *slog.Logger, change func(*Gatew
 	return s
 }
 
-// freePort returns an address that nothing listens on.
+// given are the addresses that freePort has returned: the kernel may choose one again.
+var given sync.Map
+
+// freePort returns an address that nothing listens on, each another one.
 func freePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		if _, had := given.LoadOrStore(l.Addr().String(), true); !had {
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // userspace starts two gateways without devices: what connects to the address

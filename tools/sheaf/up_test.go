@@ -61,15 +61,22 @@ func newKey(t *testing.T, path string) string {
 	return strings.TrimSpace(got.stdout)
 }
 
-// freePort returns an address that nothing listens on.
+// given are the addresses that freePort has returned: the kernel may choose one again.
+var given sync.Map
+
+// freePort returns an address that nothing listens on, each another one.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Close()
+		if _, had := given.LoadOrStore(l.Addr().String(), true); !had {
+			return l.Addr().String()
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // started runs `sheaf up` for the length of a test, or until stop.

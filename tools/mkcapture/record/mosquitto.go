@@ -22,20 +22,26 @@ func startMosquitto(a *authority, lines []string) (*broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &broker{end: func() { os.RemoveAll(dir) }}
-	if err := b.launch(program, dir, a, lines); err != nil {
-		b.end()
-		return nil, err
+	for try := 1; ; try++ {
+		b := &broker{end: func() { os.RemoveAll(dir) }}
+		err := b.launch(program, dir, a, lines)
+		if err == nil {
+			return b, nil
+		}
+		if try == launches || !strings.Contains(err.Error(), "Address already in use") {
+			os.RemoveAll(dir)
+			return nil, err
+		}
 	}
-	return b, nil
 }
+
+// launches is how often mosquitto is started until it has its ports: somebody else may take
+// one between freeAddresses and it.
+const launches = 5
 
 // launch writes mosquitto's configuration and starts it.
 func (b *broker) launch(program, dir string, a *authority, lines []string) (err error) {
-	if b.address, err = freeAddress(); err != nil {
-		return err
-	}
-	if b.secure, err = freeAddress(); err != nil {
+	if b.address, b.secure, err = freeAddresses(); err != nil {
 		return err
 	}
 	if err := a.save(dir); err != nil {
@@ -61,28 +67,40 @@ func (b *broker) launch(program, dir string, a *authority, lines []string) (err 
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	done := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(done) }()
 	b.end = func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		<-done
 		os.RemoveAll(dir)
 	}
-	for begin := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	for limit := time.After(5 * time.Second); ; {
 		c, err := net.Dial("tcp", b.secure)
 		if err == nil {
 			return c.Close()
 		}
-		if time.Since(begin) > 5*time.Second {
-			b.end()
-			return errors.Join(fmt.Errorf("mosquitto does not listen: %s", said.String()), err)
+		select {
+		case <-time.After(10 * time.Millisecond):
+			continue
+		case <-limit:
+			_ = cmd.Process.Kill()
+			<-done
+		case <-done:
 		}
+		return errors.Join(fmt.Errorf("mosquitto does not listen: %s", said.String()), err)
 	}
 }
 
-// freeAddress returns an address of loopback that nobody listens at.
-func freeAddress() (string, error) {
+// freeAddresses returns two addresses of loopback that nobody listens at.
+func freeAddresses() (one, other string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return l.Addr().String(), l.Close()
+	defer l.Close() // behind the second, which is not the same then
+	second, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", "", err
+	}
+	return l.Addr().String(), second.Addr().String(), second.Close()
 }
