@@ -20,7 +20,7 @@ type end interface {
 // An endStatus tells of an end. Counters are of this end only.
 type endStatus struct {
 	link.Status
-	vsock VsockStatus // zero of a NIC
+	vsock vsock.StreamStatus // zero of a NIC
 }
 
 // A nic is an end behind the router, which owns the link.

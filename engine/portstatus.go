@@ -7,6 +7,7 @@ import (
 
 	"sheaf/netstack/firsthop"
 	"sheaf/netstack/link"
+	"sheaf/netstack/vsock"
 )
 
 // maxTotals bounds the names of ports whose counters are kept while they are not plugged
@@ -55,29 +56,17 @@ func (t *totals) with(name string, s endStatus) endStatus {
 // A PortStatus tells of a guest's port. Counters are since the gateway started, over all
 // times that a port of this name was plugged in.
 type PortStatus struct {
-	Name      string            `json:"name"`
-	At        string            `json:"at"`
-	Kind      string            `json:"kind"`
-	Dial      bool              `json:"dial,omitempty"`
-	From      string            `json:"from"`                // configuration, directory or command
-	MAC       string            `json:"mac,omitempty"`       // "" while it is not known
-	Addresses []netip.Addr      `json:"addresses,omitempty"` // what the guest may send from
-	CID       uint32            `json:"cid,omitempty"`
-	Link      link.Status       `json:"link"`
-	Counters  firsthop.Counters `json:"counters"`
-	Vsock     *VsockStatus      `json:"vsock,omitempty"` // of a guest without a NIC
-}
-
-// A VsockStatus tells of the streams of a guest without a NIC.
-type VsockStatus struct {
-	Streams    int    `json:"streams"`    // that are open, or about to be or to end
-	Calls      uint64 `json:"calls"`      // streams that the guest opened
-	Dials      uint64 `json:"dials"`      // that were opened to it
-	Refused    uint64 `json:"refused"`    // calls where nobody listens, or for which there was no room
-	Violations uint64 `json:"violations"` // streams that were reset for what the guest sent
-	Overdue    uint64 `json:"overdue"`    // and those whose end it did not confirm in time
-	BytesFrom  uint64 `json:"bytes_from"` // payload of streams from the guest
-	BytesTo    uint64 `json:"bytes_to"`   // and to it
+	Name      string              `json:"name"`
+	At        string              `json:"at"`
+	Kind      string              `json:"kind"`
+	Dial      bool                `json:"dial,omitempty"`
+	From      string              `json:"from"`                // configuration, directory or command
+	MAC       string              `json:"mac,omitempty"`       // "" while it is not known
+	Addresses []netip.Addr        `json:"addresses,omitempty"` // what the guest may send from
+	CID       uint32              `json:"cid,omitempty"`
+	Link      link.Status         `json:"link"`
+	Counters  firsthop.Counters   `json:"counters"`
+	Vsock     *vsock.StreamStatus `json:"vsock,omitempty"` // of a guest without a NIC
 }
 
 // A GuestsStatus tells of the guests of [vm].

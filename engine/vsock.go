@@ -111,10 +111,7 @@ func (e *socketEnd) leave() {
 
 func (e *socketEnd) status() endStatus {
 	s, _ := e.host.Port(e.name)
-	return endStatus{s.Status, VsockStatus{
-		Streams: s.Streams, Calls: s.Calls, Dials: s.Dials, Refused: s.Refused,
-		Violations: s.Violations, Overdue: s.Overdue, BytesFrom: s.BytesFrom, BytesTo: s.BytesTo,
-	}}
+	return endStatus{s.Status, s.StreamStatus}
 }
 
 func (e *socketEnd) close() error {

@@ -60,6 +60,11 @@ type PortStatus struct {
 	// Nothing is dropped.
 	link.Status
 
+	StreamStatus
+}
+
+// A StreamStatus tells of the streams of a guest without a NIC.
+type StreamStatus struct {
 	Streams    int    `json:"streams"`    // that are open, or about to be or to end
 	Calls      uint64 `json:"calls"`      // streams that the guest opened
 	Dials      uint64 `json:"dials"`      // that were opened to it

@@ -151,12 +151,12 @@ func (t *texts) forget(n int) {
 //	type(1) length(3) lifetime(4) age(4) length(1) nonce length(2) ticket ...
 func ticketsIn(b []byte, use func(ticket []byte)) {
 	const newSessionTicket, fixed = 4, 8
-	for len(b) >= 4 {
-		n := int(b[1])<<16 | int(b[2])<<8 | int(b[3])
-		if n > len(b)-4 {
+	for len(b) >= messageHead {
+		n := messageLen(b)
+		if n > len(b)-messageHead {
 			return
 		}
-		message := b[4 : 4+n]
+		message := b[messageHead:][:n]
 		if at := fixed + 1; b[0] == newSessionTicket && len(message) > at {
 			at += int(message[fixed])
 			if len(message) >= at+2 {
@@ -166,6 +166,6 @@ func ticketsIn(b []byte, use func(ticket []byte)) {
 				}
 			}
 		}
-		b = b[4+n:]
+		b = b[messageHead+n:]
 	}
 }
